@@ -9,15 +9,11 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "engine/finish_reason.h"
 #include "engine/sample/sampling_params.h"
 #include "troupe/status.h"
 
 namespace troupe {
-
-enum class FinishReason {
-  kStop,    // an end token, a stop token id, or (decided by the gateway) a stop string
-  kLength,  // max_tokens or the context is used up
-};
 
 // One prompt and its n continuations. An HTTP request with a batch of prompts becomes several.
 struct GenerationRequest {

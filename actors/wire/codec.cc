@@ -1,0 +1,91 @@
+#include "actors/wire/codec.h"
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <kj/exception.h>
+
+#include <cstring>
+
+#include "actors/wire/convert.h"
+#include "base/assert.h"
+
+namespace troupe::wire {
+namespace {
+
+void write(const Message& message, schema::Message::Builder out) {
+  struct Visitor {
+    schema::Message::Builder out;
+    void operator()(const Accepted& m) { convert::write(m.request, out.initAccepted().initRequest()); }
+    void operator()(const Routed& m) {
+      auto routed = out.initRouted();
+      convert::write(m.request, routed.initRequest());
+      routed.setAttempt(m.attempt);
+    }
+    void operator()(const Rejected& m) { convert::write(m, out.initRejected()); }
+    void operator()(const Cancelled& m) { convert::write(m, out.initCancelled()); }
+    void operator()(const Emitted& m) { convert::write(m, out.initEmitted()); }
+    void operator()(const Finished& m) { convert::write(m, out.initFinished()); }
+    void operator()(const Heartbeat& m) { convert::write(m, out.initHeartbeat()); }
+    void operator()(const Health& m) {
+      auto health = out.initHealth();
+      health.setHealthy(m.healthy);
+      health.setReason(m.reason);
+    }
+  };
+  std::visit(Visitor{out}, message);
+}
+
+Result<Message> read(schema::Message::Reader in) {
+  switch (in.which()) {
+    case schema::Message::ACCEPTED:
+      return Message(Accepted{convert::read(in.getAccepted().getRequest())});
+    case schema::Message::ROUTED:
+      return Message(
+          Routed{convert::read(in.getRouted().getRequest()), in.getRouted().getAttempt()});
+    case schema::Message::REJECTED: return Message(convert::read(in.getRejected()));
+    case schema::Message::CANCELLED: return Message(convert::read(in.getCancelled()));
+    case schema::Message::EMITTED: return Message(convert::read(in.getEmitted()));
+    case schema::Message::FINISHED: return Message(convert::read(in.getFinished()));
+    case schema::Message::HEARTBEAT: return Message(convert::read(in.getHeartbeat()));
+    case schema::Message::HEALTH: {
+      const auto health = in.getHealth();
+      return Message(Health{health.getHealthy(), health.getReason().cStr()});
+    }
+  }
+  return Status{StatusCode::kUnsupported,
+                "a message of kind " + std::to_string(static_cast<int>(in.which())) +
+                    " is unknown to this build; run the same version on all nodes"};
+}
+
+}  // namespace
+
+MessageWords encode(const Message& message) {
+  capnp::MallocMessageBuilder builder;
+  write(message, builder.initRoot<schema::Message>());
+  const kj::Array<capnp::word> flat = capnp::messageToFlatArray(builder);
+  static_assert(sizeof(capnp::word) == sizeof(uint64_t));
+  MessageWords words(flat.size());
+  std::memcpy(words.data(), flat.begin(), flat.size() * sizeof(uint64_t));
+  return words;
+}
+
+Result<Message> decode(const MessageWords& words) {
+  Result<Message> result =
+      Status{StatusCode::kDataLoss, "a message could not be read; run the same version on all nodes"};
+  const auto exception = kj::runCatchingExceptions([&] {
+    capnp::ReaderOptions options;
+    options.traversalLimitInWords = words.size() * 4 + 1024;  // lists of structs count per element
+    options.nestingLimit = 16;
+    capnp::FlatArrayMessageReader reader(
+        kj::arrayPtr(reinterpret_cast<const capnp::word*>(words.data()), words.size()), options);
+    result = read(reader.getRoot<schema::Message>());
+  });
+  KJ_IF_MAYBE (e, exception) {
+    return Status{StatusCode::kDataLoss,
+                  std::string("a message is truncated or corrupt (") + e->getDescription().cStr() +
+                      "); run the same version on all nodes"};
+  }
+  return result;
+}
+
+}  // namespace troupe::wire

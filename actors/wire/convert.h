@@ -1,0 +1,25 @@
+#pragma once
+// Each schema struct <-> its value, one pair of functions each. Reading throws kj::Exception for what
+// does not fit; codec.cc turns that into a Status.
+
+#include <serving.capnp.h>
+
+#include "actors/wire/messages.h"
+
+namespace troupe::wire::convert {
+
+void write(const Request& in, schema::Request::Builder out);
+void write(const Rejected& in, schema::Rejected::Builder out);
+void write(const Cancelled& in, schema::Cancelled::Builder out);
+void write(const Emitted& in, schema::Emitted::Builder out);
+void write(const Finished& in, schema::Finished::Builder out);
+void write(const Heartbeat& in, schema::Heartbeat::Builder out);
+
+[[nodiscard]] Request read(schema::Request::Reader in);
+[[nodiscard]] Rejected read(schema::Rejected::Reader in);
+[[nodiscard]] Cancelled read(schema::Cancelled::Reader in);
+[[nodiscard]] Emitted read(schema::Emitted::Reader in);
+[[nodiscard]] Finished read(schema::Finished::Reader in);
+[[nodiscard]] Heartbeat read(schema::Heartbeat::Reader in);
+
+}  // namespace troupe::wire::convert

@@ -1,0 +1,33 @@
+#pragma once
+// The limits of what travels and waits between the parts. A room's own limits stand in a limits.h of
+// its own; the answer when a limit is hit stands beside each.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace troupe::limits {
+
+// One message between endpoints; larger ones are refused by the sender's transport.
+inline constexpr size_t kMessageBytesMax = size_t{64} << 20;
+
+// Choices of one request (`n`); more are refused with kInvalidArgument.
+inline constexpr uint32_t kChoicesMax = 128;
+
+// Requests that the router keeps in flight per cluster unless configured otherwise; further ones are
+// rejected at once with kResourceExhausted and a time to retry after.
+inline constexpr uint32_t kRequestsInFlightDefault = 1024;
+
+// Heartbeats: sent this often; a worker silent for the timeout is dead for the router.
+inline constexpr std::chrono::milliseconds kHeartbeatInterval{200};
+inline constexpr std::chrono::milliseconds kHeartbeatTimeout{3000};
+
+// A step is stalled when it runs longer than this factor over its prediction, and longer than the
+// floor, which covers a machine that pages or is suspended for a moment.
+inline constexpr double kStallFactor = 50.0;
+inline constexpr std::chrono::milliseconds kStallFloor{20000};
+
+// How long a first SIGTERM lets running requests go on.
+inline constexpr std::chrono::seconds kDrainDeadline{30};
+
+}  // namespace troupe::limits

@@ -1,0 +1,217 @@
+@0xd3a6b1f0c4e85a17;
+# How one request travels between the gateway, the router and the worker that decodes it.
+#
+#   gateway --accepted--> router --routed--> decode worker --emitted--> gateway
+#                            |                    |
+#                            +--rejected--> gateway
+#   gateway --cancelled--> router --cancelled--> decode worker --finished--> router
+#   decode worker --heartbeat--> router
+#
+# Rules that hold for every message here:
+#  - One message is one `Message`, whose union says which. A reader that does not know a member
+#    ignores the message: field and member numbers are for ever, new ones go to the end.
+#  - Messages between one pair of endpoints arrive in order, or not at all, or more than once. Each
+#    receiver therefore treats a repeated or late message as harmless: what ends a request the second
+#    time, or belongs to an attempt that is over, is dropped.
+#  - (request, attempt) names one try at a request. The router makes attempt 1 when it admits the
+#    request; emissions and endings carry the attempt they belong to.
+#  - Times are nanoseconds of the sender's monotonic clock; only differences of stamps by one sender
+#    mean anything on another machine.
+#  - Limits stand in base/limits.h; a message over a limit is refused by the receiver with a log line
+#    and, where it starts a request, a `rejected`.
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::schema");
+
+enum Stop {
+  # The stops of a request on its way through the system. Trace events, handlers, log lines and
+  # metrics use the same names; docs/walkthrough.md tells what happens at each.
+  accepted @0;   # the gateway parsed, authenticated and tokenised it
+  routed @1;     # the router admitted it and chose its worker
+  reserved @2;   # the worker's KV-cache manager found the cached prefix and reserved the rest
+  prefilled @3;  # the last chunk of its prompt is computed
+  moved @4;      # its KV stands where it is decoded (nothing to move where prefill and decode are one)
+  joined @5;     # its first token is sampled; it decodes in the batch
+  emitted @6;    # its first token reached the gateway
+  finished @7;   # it ended; its blocks are free or cached
+}
+
+enum ErrorCode {
+  # The codes of include/troupe/status.h, in its order.
+  ok @0;
+  invalidArgument @1;
+  notFound @2;
+  contextLength @3;
+  resourceExhausted @4;
+  deadlineExceeded @5;
+  cancelled @6;
+  unavailable @7;
+  dataLoss @8;
+  unsupported @9;
+  internal @10;
+}
+
+struct Error {
+  code @0 :ErrorCode;
+  message @1 :Text;   # one sentence for a person
+  param @2 :Text;     # the offending field of the client's request, or empty
+}
+
+struct LogitBias {
+  token @0 :Int32;
+  bias @1 :Float32;
+}
+
+struct SamplingParams {
+  # engine/sample/sampling_params.h states ranges and meaning of every field.
+  temperature @0 :Float32 = 1;
+  topK @1 :Int32;
+  topP @2 :Float32 = 1;
+  minP @3 :Float32;
+  repetitionPenalty @4 :Float32 = 1;
+  presencePenalty @5 :Float32;
+  frequencyPenalty @6 :Float32;
+  logitBias @7 :List(LogitBias);
+  seed @8 :UInt64;
+  stopTokenIds @9 :List(Int32);
+  ignoreEos @10 :Bool;
+  minTokens @11 :UInt32;
+  maxTokens @12 :UInt32;
+  logprobs @13 :Int32 = -1;
+  promptLogprobs @14 :Int32 = -1;
+}
+
+struct Sequence {
+  # One continuation to generate: choice i of its request is the i-th of the list.
+  id @0 :UInt64;
+  params @1 :SamplingParams;
+}
+
+struct Request {
+  id @0 :UInt64;
+  label @1 :Text;        # the client's name for it; for logs, never a key
+  gateway @2 :Text;      # endpoint that gets the tokens
+  prompt @3 :List(Int32);
+  sequences @4 :List(Sequence);
+  cacheSalt @5 :Text;    # prefixes are shared only within one salt
+  acceptedNs @6 :Int64;  # gateway's clock
+}
+
+struct Accepted {
+  # gateway -> router, once per request. Answered by `emitted` from the worker or by `rejected`.
+  request @0 :Request;
+}
+
+struct Routed {
+  # router -> decode worker, once per attempt. A worker that already has this (request, attempt)
+  # ignores it; a higher attempt replaces a lower one.
+  request @0 :Request;
+  attempt @1 :UInt32;
+}
+
+struct Rejected {
+  # router -> gateway: the request ends here with an error and has no other end.
+  request @0 :UInt64;
+  attempt @1 :UInt32;
+  error @2 :Error;
+  retryAfterMs @3 :UInt32;  # when trying again makes sense; 0: it does not
+}
+
+struct Cancelled {
+  # gateway -> router -> decode worker: stop these sequences (all when empty). No answer; the worker
+  # frees their blocks within one step. Unknown ids are ignored.
+  request @0 :UInt64;
+  sequences @1 :List(UInt64);
+}
+
+struct TokenLogprob {
+  token @0 :Int32;
+  logprob @1 :Float32;
+}
+
+struct SampledToken {
+  token @0 :Int32;
+  logprob @1 :Float32;
+  top @2 :List(TokenLogprob);
+}
+
+enum FinishReason {
+  stop @0;
+  length @1;
+}
+
+struct StopTime {
+  stop @0 :Stop;
+  atNs @1 :Int64;  # the worker's clock
+}
+
+struct End {
+  # How a sequence ended, with what the worker counted.
+  union {
+    finished @0 :FinishReason;
+    failed @1 :Error;
+  }
+  stopToken @2 :Int32 = -1;
+  promptTokens @3 :UInt32;
+  cachedTokens @4 :UInt32;
+  outputTokens @5 :UInt32;
+  preemptions @6 :UInt32;
+  routedNs @7 :Int64;           # when the worker got it, by the worker's clock
+  stops @8 :List(StopTime);
+}
+
+struct Emission {
+  request @0 :UInt64;
+  sequence @1 :UInt64;
+  attempt @2 :UInt32;
+  firstIndex @3 :UInt32;  # index of tokens[0] among the sequence's output tokens: gaps and repeats show
+  tokens @4 :List(SampledToken);
+  promptScores @5 :List(SampledToken);
+  firstScore @6 :UInt32;  # index of promptScores[0] among the prompt's scores
+  end @7 :End;            # null while the sequence goes on
+}
+
+struct Emitted {
+  # decode worker -> gateway, one per gateway and step.
+  worker @0 :UInt32;
+  step @1 :UInt64;
+  deviceStartedNs @2 :Int64;   # stamps of the worker's clock: slow compute and slow network can be
+  deviceFinishedNs @3 :Int64;  # told apart
+  sentNs @4 :Int64;
+  emissions @5 :List(Emission);
+}
+
+struct Finished {
+  # decode worker -> router: this attempt has no sequence left at the worker.
+  request @0 :UInt64;
+  attempt @1 :UInt32;
+  worker @2 :UInt32;
+}
+
+struct Heartbeat {
+  # decode worker -> router, several times a second, also when idle. A worker that misses them, or
+  # says that its device is stalled, gets no new requests, and those it has are ended or moved.
+  worker @0 :UInt32;
+  incarnation @1 :UInt64;
+  stalled @2 :Bool;       # the step in flight is far over its predicted duration
+  stepAgeMs @3 :UInt32;   # of the step in flight; 0 when idle
+}
+
+struct Health {
+  # router -> gateway, when the answer to "can this cluster serve" changes, and with every heartbeat.
+  healthy @0 :Bool;
+  reason @1 :Text;        # why not
+}
+
+struct Message {
+  union {
+    accepted @0 :Accepted;
+    routed @1 :Routed;
+    rejected @2 :Rejected;
+    cancelled @3 :Cancelled;
+    emitted @4 :Emitted;
+    finished @5 :Finished;
+    heartbeat @6 :Heartbeat;
+    health @7 :Health;
+  }
+}

@@ -1,0 +1,73 @@
+#pragma once
+// The OpenAI-compatible HTTP server. docs/http-api.md says what clients may rely on.
+
+#include <kj/async-io.h>
+#include <kj/async-unix.h>
+#include <kj/timer.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "actors/gateway/generation.h"
+#include "actors/gateway/http/http_limits.h"
+#include "actors/gateway/openai/text_model.h"
+#include "base/clock.h"
+#include "troupe/status.h"
+
+namespace troupe {
+
+// Called on the loop thread for each GET /health; answers at once.
+class HealthSource {
+ public:
+  virtual ~HealthSource() = default;
+  // Ok: 200. Anything else: 503 with the message, e.g. while loading or when the engine is stuck.
+  [[nodiscard]] virtual Status health() const = 0;
+};
+
+// Called on the loop thread for each GET /metrics; answers at once.
+class MetricsSource {
+ public:
+  virtual ~MetricsSource() = default;
+  // Prometheus' text format, version 0.0.4.
+  [[nodiscard]] virtual std::string render_metrics() = 0;
+};
+
+struct HttpFrontendOptions {
+  HttpLimits limits;
+  std::string version;        // for GET /version
+  // Differs for each start of the process: response ids, and the seeds of requests that name none,
+  // are derived from it.
+  uint64_t incarnation = 0;
+};
+
+// Serves one port. Everything runs on the loop thread; construct and destroy it there. Destroying it
+// cuts all connections and cancels what they asked for. SIGPIPE must be ignored in the process.
+class HttpFrontend final {
+ public:
+  // All references outlive this object.
+  HttpFrontend(kj::LowLevelAsyncIoProvider& io, kj::Timer& timer, kj::UnixEventPort& event_port,
+               Generator& generator, const ServedModel& model, const HealthSource& health,
+               MetricsSource& metrics, const Clock& clock, HttpFrontendOptions options);
+  ~HttpFrontend();
+  HttpFrontend(const HttpFrontend&) = delete;
+  HttpFrontend& operator=(const HttpFrontend&) = delete;
+
+  // Binds and starts to accept. `host` is a name or an address; port 0 picks a free one. Returns the
+  // bound port. kUnavailable: the port is taken; kInvalidArgument: the host is not one of this
+  // machine; both say what to do.
+  [[nodiscard]] Result<uint16_t> listen(const std::string& host, uint16_t port);
+
+  // Stops accepting, lets running requests finish for at most `grace`, then ends the rest with an
+  // error event. Resolves when no connection is left. Call once.
+  [[nodiscard]] kj::Promise<void> drain(Duration grace);
+
+  [[nodiscard]] uint32_t open_connections() const;
+  [[nodiscard]] uint32_t running_generations() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,175 @@
+#pragma once
+// A device as the model sees it: memory, one stream, and the operations of a transformer layer.
+//
+// The interface is that of a device with a memory and a queue of its own. Every operation, copy and
+// event below is *enqueued* on the backend's one stream and executes there in the order of the
+// calls; a call may return before its work has run (a CUDA stream) or after (the cpu backend).
+// Hence: results are read only from host-visible memory, and only once an event recorded after the
+// copy that fills it has been waited for.
+//
+// Threads: one thread at a time calls a Backend (the device actor's), from construction to
+// destruction. Backends start threads of their own where they need them.
+//
+// Errors: calls that allocate return Result. Enqueueing calls return nothing: a wrong argument
+// (shape, handle, range) is a bug and ends the process by TROUPE_ASSERT; a failure of the device is
+// sticky, skips all later work, and is reported by query() and wait() from then on.
+//
+// Numbers: activations are fp32, dense and row-major. Which values are rounded where, and in which
+// order sums run, is the backend's one definition (docs/adr/0003 for cpu); its results depend
+// on neither threads, batch, chunking nor the instruction set.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/strong.h"
+#include "kernels/weight_type.h"
+#include "troupe/status.h"
+
+namespace troupe {
+
+// Opaque names of things that a backend holds. Zero is never a valid one.
+using BufferHandle = Strong<struct BufferHandleTag, uint32_t>;
+using LinearHandle = Strong<struct LinearHandleTag, uint32_t>;
+using EmbeddingHandle = Strong<struct EmbeddingHandleTag, uint32_t>;
+using VectorHandle = Strong<struct VectorHandleTag, uint32_t>;
+using RopeHandle = Strong<struct RopeHandleTag, uint32_t>;
+using KvHandle = Strong<struct KvHandleTag, uint32_t>;
+// The n-th recorded event; an event that has happened stays happened.
+using EventHandle = Strong<struct EventHandleTag, uint64_t>;
+
+enum class MemoryKind {
+  kDevice,      // only operations and copies touch it; host_bytes() refuses it
+  kHostPinned,  // host memory that the device copies to and from asynchronously
+};
+
+// `rows` x `width` floats of a buffer, dense, starting `first_row` rows into it.
+struct Rows {
+  BufferHandle buffer;
+  uint32_t first_row = 0;
+  uint32_t rows = 0;
+  uint32_t width = 0;
+};
+
+// A tensor as it stands in a model file (mapped memory), described for uploading.
+struct TensorSource {
+  std::string_view name;  // for error messages
+  WeightType type = WeightType::kF32;
+  uint32_t inputs = 0;   // weights in a row: GGUF's dimension 0
+  uint32_t outputs = 0;  // rows: GGUF's dimension 1 (1 for a vector)
+  std::span<const std::byte> bytes;
+};
+
+struct RopeParameters {
+  uint32_t head_dim = 0;     // floats of one head
+  uint32_t rotated_dim = 0;  // the first ones of a head turn in adjacent pairs; even, <= head_dim
+  double base = 10000.0;
+  double linear_scale = 1.0;                // positions are divided by it (1: off)
+  std::span<const float> frequency_factors;  // per pair: the frequency is divided by it; or empty
+};
+
+struct KvShape {
+  uint32_t layers = 0;
+  uint32_t kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t blocks = 0;  // of kBlockTokens tokens each
+};
+
+// Where KV lies in its buffer: `[layer][block][K|V][kv_head][...]`. A layer of a block is one
+// contiguous run of block_bytes, and within its K and V halves each head is one of head_bytes. K of a
+// head is stored [dim][token], V [token][dim].
+struct KvLayout {
+  BufferHandle buffer;
+  uint64_t layer_bytes = 0;
+  uint64_t block_bytes = 0;
+  uint64_t head_bytes = 0;
+  uint32_t element_bytes = 0;
+};
+
+// A run of consecutive tokens of one sequence, standing in rows [first_row, first_row + rows).
+struct BatchSlice {
+  uint32_t first_row = 0;
+  uint32_t rows = 0;
+  uint32_t position = 0;               // of its first row in the sequence
+  std::span<const BlockIndex> blocks;  // block i holds positions [16 i, 16 i + 16)
+};
+
+// The rows of one forward pass. Slices tile the rows in order, without gaps.
+struct Batch {
+  std::span<const TokenId> tokens;  // one per row
+  std::span<const BatchSlice> slices;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // "cpu avx512-vnni, 2 threads": for logs.
+  [[nodiscard]] virtual std::string_view description() const = 0;
+
+  // --- Memory. Zero-filled; aligned to 64 bytes. kResourceExhausted names the bytes asked for.
+  [[nodiscard]] virtual Result<BufferHandle> allocate(uint64_t bytes, MemoryKind kind) = 0;
+  // After the enqueued work; the handle is dead at once.
+  virtual void release(BufferHandle buffer) = 0;
+  // The memory of a kHostPinned buffer, valid until release().
+  [[nodiscard]] virtual std::span<std::byte> host_bytes(BufferHandle buffer) = 0;
+  // Either side may be device or pinned memory; the ranges do not overlap. Pinned memory must not be
+  // touched by the caller until an event recorded afterwards has happened.
+  virtual void copy(BufferHandle to, uint64_t to_offset, BufferHandle from, uint64_t from_offset,
+                    uint64_t bytes) = 0;
+
+  // --- Events: points in the stream.
+  [[nodiscard]] virtual EventHandle record_event() = 0;
+  // True: everything enqueued before it has run. A failed device: its status.
+  [[nodiscard]] virtual Result<bool> query(EventHandle event) = 0;
+  // Blocks until the event has happened; kDeadlineExceeded when that takes longer than `patience`
+  // (the work goes on), or the status of a failed device.
+  [[nodiscard]] virtual Status wait(EventHandle event, Duration patience) = 0;
+
+  // --- Weights. They live as long as the backend. `source.bytes` are read during the call, except
+  // that an embedding table may be read in place: its bytes must outlive the backend's use.
+  // kUnsupported names the tensor, its type and shape; kDataLoss: fewer bytes than the shape needs.
+  [[nodiscard]] virtual Result<LinearHandle> upload_linear(const TensorSource& source) = 0;
+  [[nodiscard]] virtual Result<EmbeddingHandle> upload_embedding(const TensorSource& source) = 0;
+  [[nodiscard]] virtual Result<VectorHandle> upload_vector(const TensorSource& source) = 0;
+  [[nodiscard]] virtual Result<RopeHandle> make_rope(const RopeParameters& parameters) = 0;
+  // Bytes that weights occupy in the backend's own memory so far.
+  [[nodiscard]] virtual uint64_t weight_bytes() const = 0;
+
+  // --- KV storage: a pool of blocks for all layers.
+  [[nodiscard]] virtual Result<KvHandle> allocate_kv(const KvShape& shape) = 0;
+  [[nodiscard]] virtual KvLayout kv_layout(KvHandle kv) const = 0;
+  // Copies all layers of a block.
+  virtual void copy_block(KvHandle kv, BlockIndex from, BlockIndex to) = 0;
+
+  // --- Operations. `Rows` named `in` are read, `out` written; they may be the same rows only where
+  // said. The batch is the one most recently set.
+
+  // Copies the description of the next pass; the spans are free when the call returns. Computes what
+  // only depends on positions (the rotations of rope, shared by all layers).
+  virtual void set_batch(const Batch& batch, RopeHandle rope) = 0;
+  // out[r] = the table's row of the batch's token r.
+  virtual void embed(EmbeddingHandle table, Rows out) = 0;
+  // out[r] = in[r] / sqrt(mean(in[r]^2) + epsilon) * weight.
+  virtual void rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) = 0;
+  // out[i][r] = weights[i] * in[r]: several linear layers of one input, so that a backend prepares
+  // the input once.
+  virtual void linear(std::span<const LinearHandle> weights, Rows in, std::span<const Rows> out) = 0;
+  // Turns q in place, turns k, and stores k and v as the batch's tokens of `layer`.
+  virtual void rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint32_t layer) = 0;
+  // out[r] = softmax(q[r] K^T / sqrt(head_dim)) V per head over positions [0, position of r]; query
+  // heads share kv heads in consecutive groups. Reads what rope_and_store has stored.
+  virtual void attention(Rows q, KvHandle kv, uint32_t layer, Rows out) = 0;
+  // out[r] = gate[r] / (1 + exp(-gate[r])) * up[r]; out may be gate or up.
+  virtual void swiglu(Rows gate, Rows up, Rows out) = 0;
+  // x[r] += y[r].
+  virtual void add(Rows x, Rows y) = 0;
+  // out[i] = in[indices[i]]; indices are copied during the call.
+  virtual void gather_rows(Rows in, std::span<const uint32_t> indices, Rows out) = 0;
+};
+
+}  // namespace troupe

@@ -1,0 +1,89 @@
+#pragma once
+// Executes the scheduler's plans: one forward pass per step, then the sampler on the rows that end a
+// sequence. Owned by the device actor; everything it needs for the largest step is allocated when it
+// is made.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/backend/backend.h"
+#include "engine/model/llama.h"
+#include "engine/step.h"
+#include "troupe/status.h"
+
+namespace troupe {
+
+struct ExecutorLimits {
+  uint32_t step_tokens_max = 512;  // rows of one forward pass
+  uint32_t kv_blocks = 0;          // blocks of the pool; the caller sizes it from memory
+  // Rows of logits held at once; more are processed in groups. Memory: 4 bytes x vocabulary x this,
+  // on the device and again on the host.
+  uint32_t logits_rows_max = 32;
+  // How long one step may take before the device counts as stuck.
+  Duration step_patience = std::chrono::minutes(5);
+};
+
+// One thread at a time.
+class Executor {
+ public:
+  // `backend`, `model` and `clock` must outlive the executor; `model` was loaded into `backend`.
+  // kResourceExhausted: the activations or the KV pool do not fit; the message names the bytes.
+  [[nodiscard]] static Result<std::unique_ptr<Executor>> make(Backend& backend,
+                                                              const LlamaModel& model,
+                                                              const Clock& clock,
+                                                              const ExecutorLimits& limits);
+  ~Executor();
+
+  // Runs the plan and returns one result per slice, in the plan's order. Blocks the calling thread.
+  // kInvalidArgument: more tokens than step_tokens_max (nothing was executed). kDeadlineExceeded,
+  // kInternal: the device failed; the executor is of no further use. A plan that contradicts itself
+  // (blocks that do not cover the tokens, indices out of range, a token outside the vocabulary, a
+  // block written twice) is a bug of the scheduler and ends the process.
+  [[nodiscard]] Result<StepResult> execute(const StepPlan& plan);
+
+  [[nodiscard]] const ExecutorLimits& limits() const { return limits_; }
+  [[nodiscard]] KvHandle kv() const { return kv_; }
+  // Bytes of one block over all layers: what a pool of n blocks costs n times of.
+  [[nodiscard]] static uint64_t block_bytes(const ModelConfig& config);
+  // Bytes that activations and logits take for these limits, without the KV pool.
+  [[nodiscard]] static uint64_t workspace_bytes(const ModelConfig& config,
+                                                const ExecutorLimits& limits);
+
+ private:
+  Executor(Backend& backend, const LlamaModel& model, const Clock& clock,
+           const ExecutorLimits& limits);
+
+  // A row of the pass whose logits are wanted, and for what.
+  struct LogitsRow {
+    uint32_t row = 0;
+    uint32_t slice = 0;
+    bool sample = false;
+    TokenId score = -1;  // >= 0: the token whose log-probability is asked for
+  };
+
+  [[nodiscard]] Status allocate();
+  void check_plan(const StepPlan& plan) const;
+  void check_slice(const StepSlice& slice) const;
+  void collect_rows(const StepPlan& plan);
+  // Logits of wanted_[first, first + count) to the host, then samples and scores from them.
+  [[nodiscard]] Status finish_group(const StepPlan& plan, size_t first, size_t count,
+                                    StepResult& result);
+  void use_logits(const StepPlan& plan, const LogitsRow& wanted, std::span<const float> logits,
+                  StepResult& result);
+
+  Backend& backend_;
+  const LlamaModel& model_;
+  const Clock& clock_;
+  const ExecutorLimits limits_;
+  LlamaActivations activations_;
+  KvHandle kv_;
+  BufferHandle host_logits_;
+  std::vector<TokenId> tokens_;
+  std::vector<BatchSlice> slices_;
+  std::vector<LogitsRow> wanted_;
+};
+
+}  // namespace troupe

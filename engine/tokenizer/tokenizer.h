@@ -1,0 +1,117 @@
+#pragma once
+// Text to token ids and back: byte-level BPE as GPT-2 introduced it (Radford et al. 2019), with the
+// pre-tokeniser rules of the model families that use it. The ids are those of llama.cpp.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "engine/tokenizer/tokenizer_spec.h"
+#include "troupe/status.h"
+
+namespace troupe {
+
+class MergeTable;
+class PreTokenizer;
+class SpecialTokenFinder;
+
+// A run of text and whether the spellings of special tokens in it mean these tokens. A chat
+// template's own text does; what a user wrote does not, so that a user who spells "<|im_end|>" has
+// written these ten characters and ended no turn.
+struct TextPiece {
+  std::string_view text;
+  bool parse_special = false;
+};
+
+struct EncodeOptions {
+  // Add the begin (end) token where the model asks for it. A begin token that the text itself
+  // spells first is not doubled.
+  bool add_special = true;
+};
+
+// Immutable after creation; every method may be called from any thread at any time.
+class Tokenizer final {
+ public:
+  // Text of one encode() call, all pieces together. Bounds its memory at about 50 times this.
+  static constexpr size_t kMaxTextBytes = size_t{4} << 20;
+  static constexpr size_t kMaxTokens = size_t{1} << 21;
+  static constexpr size_t kMaxMerges = size_t{1} << 22;
+  static constexpr size_t kMaxTokenBytes = size_t{1} << 16;
+
+  // kUnsupported: a kind of vocabulary or a pre-tokeniser that is not known, named in the message.
+  // kDataLoss: the vocabulary contradicts itself.
+  [[nodiscard]] static Result<std::unique_ptr<Tokenizer>> create(const TokenizerSpec& spec);
+  ~Tokenizer();
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  // The pieces are consecutive runs of one text. Ordinary text is joined across pieces before it is
+  // split into words, so where the pieces meet does not change the ids. Text of pieces that follow
+  // each other directly and both parse special tokens is joined before they are looked for; where
+  // two spellings overlap the first one wins, and of two that start together the longer one.
+  // kInvalidArgument: not UTF-8 (names the byte's offset in the joined text), or above
+  // kMaxTextBytes.
+  [[nodiscard]] Result<std::vector<TokenId>> encode(std::span<const TextPiece> pieces,
+                                                    const EncodeOptions& options = {}) const;
+  [[nodiscard]] Result<std::vector<TokenId>> encode(const TextPiece& piece,
+                                                    const EncodeOptions& options = {}) const {
+    return encode(std::span(&piece, 1), options);
+  }
+
+  // The raw bytes that the token stands for: for most a part of UTF-8 text, possibly of a
+  // character; for a special token its spelling. The view lives as long as the tokenizer. Asserts
+  // has_token(id).
+  [[nodiscard]] std::string_view token_bytes(TokenId id) const;
+
+  // The joined bytes of all tokens, special ones spelled: decode(encode(text)) == text when no
+  // token was added. Need not be UTF-8 when the ids are arbitrary; see IncrementalDetokenizer for
+  // text. kInvalidArgument: an id outside the vocabulary.
+  [[nodiscard]] Result<std::string> decode(std::span<const TokenId> ids) const;
+
+  [[nodiscard]] size_t vocab_size() const { return types_.size(); }
+  [[nodiscard]] bool has_token(TokenId id) const {
+    return id >= 0 && static_cast<size_t>(id) < types_.size();
+  }
+  [[nodiscard]] TokenType type(TokenId id) const;
+  // Control and unknown tokens: hidden from text made for a person.
+  [[nodiscard]] bool is_hidden(TokenId id) const;
+
+  // kNoToken where the model has none.
+  [[nodiscard]] TokenId bos() const { return bos_; }
+  [[nodiscard]] TokenId eos() const { return eos_; }
+  [[nodiscard]] TokenId pad() const { return pad_; }
+  [[nodiscard]] bool adds_bos() const { return add_bos_; }
+  // The tokens that end a generation: eos, eot and eom of the file and the control tokens that
+  // model families use for it under a well-known name. Ascending, without doubles.
+  [[nodiscard]] const std::vector<TokenId>& end_tokens() const { return end_tokens_; }
+  // The token of exactly this spelling (raw bytes) among the special ones, or kNoToken.
+  [[nodiscard]] TokenId find_special(std::string_view spelling) const;
+
+ private:
+  Tokenizer();
+  // The parts of create(), in its order.
+  [[nodiscard]] Status take_ids(const TokenizerSpec& spec);
+  [[nodiscard]] Status take_tokens(const TokenizerSpec& spec);
+  [[nodiscard]] Status take_merges(const TokenizerSpec& spec);
+  void take_end_tokens(const TokenizerSpec& spec);
+  // Appends the ids of ordinary text that is known to be UTF-8.
+  [[nodiscard]] Status encode_ordinary(std::string_view text, std::vector<TokenId>& ids) const;
+
+  std::string bytes_;                   // the tokens' raw bytes, one after the other
+  std::vector<uint32_t> byte_offsets_;  // token i is [byte_offsets_[i], byte_offsets_[i + 1])
+  std::vector<TokenType> types_;
+  std::array<TokenId, 256> byte_tokens_{};  // the token of each single byte, or kNoToken
+  std::unique_ptr<MergeTable> merges_;
+  std::unique_ptr<PreTokenizer> pre_tokenizer_;
+  std::unique_ptr<SpecialTokenFinder> specials_;
+  std::vector<TokenId> end_tokens_;
+  TokenId bos_ = kNoToken, eos_ = kNoToken, pad_ = kNoToken;
+  bool add_bos_ = false, add_eos_ = false;
+};
+
+}  // namespace troupe

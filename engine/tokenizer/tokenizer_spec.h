@@ -1,0 +1,43 @@
+#pragma once
+// What a model file says about its tokenizer, as plain values: the tokenizer is built from this and
+// from nothing else, so that tests and other file formats need no GGUF file.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace troupe {
+
+// The numbers are those that GGUF files store (tokenizer.ggml.token_type).
+enum class TokenType : int32_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,      // steers the model; never shown to a person
+  kUserDefined = 4,  // added to the vocabulary by name; recognised like a control token, but shown
+  kUnused = 5,
+  kByte = 6,
+};
+
+inline constexpr TokenId kNoToken = -1;
+
+// The views point into memory of whoever made the spec; the tokenizer copies what it keeps, so they
+// need to live only until Tokenizer::create() has returned.
+struct TokenizerSpec {
+  std::string_view model;                // tokenizer.ggml.model; "gpt2" is byte-level BPE
+  std::string_view pre;                  // tokenizer.ggml.pre: names the pre-tokeniser's rule
+  std::vector<std::string_view> tokens;  // spelled in GPT-2's byte alphabet; index = token id
+  std::vector<TokenType> types;          // one per token, or empty: all are normal
+  std::vector<std::string_view> merges;  // "left right"; index = rank, the lowest is merged first
+  TokenId bos = kNoToken;                // begin of sequence
+  TokenId eos = kNoToken;                // end of sequence
+  TokenId eot = kNoToken;                // end of turn
+  TokenId eom = kNoToken;                // end of message (a tool is asked)
+  TokenId unk = kNoToken;
+  TokenId pad = kNoToken;
+  bool add_bos = false;  // every prompt starts with `bos`
+  bool add_eos = false;  // every prompt ends with `eos`
+};
+
+}  // namespace troupe

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "engine/sample/sampling_params.h"
+#include "troupe/status.h"
 
 namespace troupe {
 
@@ -44,6 +45,7 @@ struct StepPlan {
 
 struct SliceResult {
   SequenceId sequence;
+  Status status;         // not ok: no token could be chosen (the logits hold NaN); end the sequence
   bool sampled = false;
   SampledToken token;                       // when sampled
   std::vector<SampledToken> prompt_scores;  // one per scored prompt token, in order

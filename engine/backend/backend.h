@@ -68,7 +68,7 @@ struct RopeParameters {
   uint32_t head_dim = 0;     // floats of one head
   uint32_t rotated_dim = 0;  // the first ones of a head turn in adjacent pairs; even, <= head_dim
   double base = 10000.0;
-  double linear_scale = 1.0;                // positions are divided by it (1: off)
+  double linear_scale = 1.0;                 // positions are divided by it (1: off)
   std::span<const float> frequency_factors;  // per pair: the frequency is divided by it; or empty
 };
 
@@ -80,8 +80,8 @@ struct KvShape {
 };
 
 // Where KV lies in its buffer: `[layer][block][K|V][kv_head][...]`. A layer of a block is one
-// contiguous run of block_bytes, and within its K and V halves each head is one of head_bytes. K of a
-// head is stored [dim][token], V [token][dim].
+// contiguous run of block_bytes, and within its K and V halves each head is one of head_bytes. K of
+// a head is stored [dim][token], V [token][dim].
 struct KvLayout {
   BufferHandle buffer;
   uint64_t layer_bytes = 0;
@@ -117,8 +117,8 @@ class Backend {
   virtual void release(BufferHandle buffer) = 0;
   // The memory of a kHostPinned buffer, valid until release().
   [[nodiscard]] virtual std::span<std::byte> host_bytes(BufferHandle buffer) = 0;
-  // Either side may be device or pinned memory; the ranges do not overlap. Pinned memory must not be
-  // touched by the caller until an event recorded afterwards has happened.
+  // Either side may be device or pinned memory; the ranges do not overlap. Pinned memory must not
+  // be touched by the caller until an event recorded afterwards has happened.
   virtual void copy(BufferHandle to, uint64_t to_offset, BufferHandle from, uint64_t from_offset,
                     uint64_t bytes) = 0;
 
@@ -149,8 +149,8 @@ class Backend {
   // --- Operations. `Rows` named `in` are read, `out` written; they may be the same rows only where
   // said. The batch is the one most recently set.
 
-  // Copies the description of the next pass; the spans are free when the call returns. Computes what
-  // only depends on positions (the rotations of rope, shared by all layers).
+  // Copies the description of the next pass; the spans are free when the call returns. Computes
+  // what only depends on positions (the rotations of rope, shared by all layers).
   virtual void set_batch(const Batch& batch, RopeHandle rope) = 0;
   // out[r] = the table's row of the batch's token r.
   virtual void embed(EmbeddingHandle table, Rows out) = 0;
@@ -158,7 +158,8 @@ class Backend {
   virtual void rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) = 0;
   // out[i][r] = weights[i] * in[r]: several linear layers of one input, so that a backend prepares
   // the input once.
-  virtual void linear(std::span<const LinearHandle> weights, Rows in, std::span<const Rows> out) = 0;
+  virtual void linear(std::span<const LinearHandle> weights, Rows in,
+                      std::span<const Rows> out) = 0;
   // Turns q in place, turns k, and stores k and v as the batch's tokens of `layer`.
   virtual void rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint32_t layer) = 0;
   // out[r] = softmax(q[r] K^T / sqrt(head_dim)) V per head over positions [0, position of r]; query

@@ -1,7 +1,7 @@
 #pragma once
-// Executes the scheduler's plans: one forward pass per step, then the sampler on the rows that end a
-// sequence. Owned by the device actor; everything it needs for the largest step is allocated when it
-// is made.
+// Executes the scheduler's plans: one forward pass per step, then the sampler on the rows that end
+// a sequence. Owned by the device actor; everything it needs for the largest step is allocated when
+// it is made.
 
 #include <cstdint>
 #include <memory>
@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "engine/backend/backend.h"
 #include "engine/model/llama.h"
+#include "engine/sample/sampler.h"
 #include "engine/step.h"
 #include "troupe/status.h"
 
@@ -29,15 +30,17 @@ struct ExecutorLimits {
 // One thread at a time.
 class Executor {
  public:
-  // `backend`, `model` and `clock` must outlive the executor; `model` was loaded into `backend`.
+  // The references must outlive the executor; `model` was loaded into `backend`, `sampler` is for
+  // its vocabulary and used by this executor alone.
   // kResourceExhausted: the activations or the KV pool do not fit; the message names the bytes.
   [[nodiscard]] static Result<std::unique_ptr<Executor>> make(Backend& backend,
                                                               const LlamaModel& model,
-                                                              const Clock& clock,
+                                                              Sampler& sampler, const Clock& clock,
                                                               const ExecutorLimits& limits);
   ~Executor();
 
   // Runs the plan and returns one result per slice, in the plan's order. Blocks the calling thread.
+  // A sequence whose logits the sampler refuses (NaN) gets that status in its own result.
   // kInvalidArgument: more tokens than step_tokens_max (nothing was executed). kDeadlineExceeded,
   // kInternal: the device failed; the executor is of no further use. A plan that contradicts itself
   // (blocks that do not cover the tokens, indices out of range, a token outside the vocabulary, a
@@ -53,7 +56,7 @@ class Executor {
                                                 const ExecutorLimits& limits);
 
  private:
-  Executor(Backend& backend, const LlamaModel& model, const Clock& clock,
+  Executor(Backend& backend, const LlamaModel& model, Sampler& sampler, const Clock& clock,
            const ExecutorLimits& limits);
 
   // A row of the pass whose logits are wanted, and for what.
@@ -76,6 +79,7 @@ class Executor {
 
   Backend& backend_;
   const LlamaModel& model_;
+  Sampler& sampler_;
   const Clock& clock_;
   const ExecutorLimits limits_;
   LlamaActivations activations_;

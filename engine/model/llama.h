@@ -1,6 +1,6 @@
 #pragma once
-// The Llama family on a Backend: weights uploaded once from a GGUF file, and the forward pass of one
-// batch. Holds handles only; knows nothing of sequences, scheduling or sampling.
+// The Llama family on a Backend: weights uploaded once from a GGUF file, and the forward pass of
+// one batch. Holds handles only; knows nothing of sequences, scheduling or sampling.
 
 #include <cstdint>
 #include <functional>
@@ -22,13 +22,13 @@ using LoadProgress = std::function<void(uint64_t done_bytes, uint64_t total_byte
 struct LlamaActivations {
   uint32_t rows_max = 0;
   uint32_t logits_rows_max = 0;
-  BufferHandle residual;    // [rows][embedding]
-  BufferHandle normed;      // [rows][embedding]
-  BufferHandle projected;   // [rows][embedding]: of attention and feed-forward, added to residual
+  BufferHandle residual;   // [rows][width]
+  BufferHandle normed;     // [rows][width]
+  BufferHandle projected;  // [rows][width]: of attention and feed-forward, added to residual
   BufferHandle query, key, value, attended;
-  BufferHandle gate, up;    // [rows][feed_forward]
-  BufferHandle last;        // [logits_rows][embedding]: gathered, normed
-  BufferHandle logits;      // [logits_rows][vocabulary]
+  BufferHandle gate, up;  // [rows][ffn_width]
+  BufferHandle last;      // [logits_rows][width]: gathered, normed
+  BufferHandle logits;    // [logits_rows][vocab]
 };
 
 // Not movable: Executor and backend refer to it.
@@ -36,10 +36,10 @@ class LlamaModel {
  public:
   // Uploads every weight of `file` into `backend`. The file's pages are given back to the system
   // as they are uploaded, except those of the embedding table, of which a lookup reads one row; so
-  // `file` must outlive the model. kNotFound: a tensor is missing; kDataLoss: its shape contradicts
-  // the configuration; kUnsupported, kResourceExhausted: from the backend. Messages name the tensor.
+  // `file` and `backend` must outlive the model; `description` is read_model(file).
+  // kUnsupported, kDataLoss, kResourceExhausted: from the backend; messages name the tensor.
   [[nodiscard]] static Result<std::unique_ptr<LlamaModel>> load(const GgufFile& file,
-                                                                const ModelConfig& config,
+                                                                const ModelDescription& description,
                                                                 Backend& backend,
                                                                 const LoadProgress& progress = {});
 
@@ -64,7 +64,7 @@ class LlamaModel {
 
  private:
   struct Layer {
-    VectorHandle attention_norm, feed_forward_norm;
+    VectorHandle attn_norm, ffn_norm;
     LinearHandle query, key, value, output;
     LinearHandle gate, up, down;
   };

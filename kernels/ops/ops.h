@@ -1,0 +1,118 @@
+#pragma once
+// All operations of a decoder but its linear layers, on the CPU. Each has ONE arithmetic
+// definition, written down here and in docs/adr/0003-arithmetic-of-the-other-operations.md: every
+// table of functions below (scalar, AVX2, AVX-512) gives the same bits for the same input, and no
+// result depends on how rows, heads or segments are divided among calls and threads.
+//
+// The words of the definitions:
+//   fma(a, b, c)   a * b + c, rounded once. Everything else rounds after each operation.
+//   lanes16(f)     sixteen partial sums, lane l takes the elements l, l + 16, l + 32, ... in order,
+//                  starting from +0; then the tree: lane l += lane l + 8, then + 4, + 2, + 1.
+//   exp(x)         exp_reference() of kernels/reference/ops_reference.h, our own polynomial.
+//
+// Kernels take raw pointers and sizes; they allocate nothing, keep no state, check nothing but by
+// TROUPE_DCHECK, and are thread-safe. Pointers need no alignment beyond their type's.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/isa.h"
+
+namespace troupe {
+
+// Positions of one segment of attention. A segment begins at a multiple of it, whoever computes it.
+inline constexpr uint32_t kSegmentTokens = 256;
+// KV tokens stored together; equals kBlockTokens of base/ids.h.
+inline constexpr uint32_t kKvBlockTokens = 16;
+// Query rows x heads that one attention_segment() call may hold.
+inline constexpr uint32_t kAttentionQueriesMax = 64;
+
+// Heads are padded with zeros to whole vectors where they are stored.
+[[nodiscard]] constexpr uint32_t padded_head(uint32_t head_dim) {
+  return (head_dim + 15) / 16 * 16;
+}
+// uint16 (binary16) elements of one head's keys, or values, in one block.
+[[nodiscard]] constexpr uint32_t kv_head_elements(uint32_t head_dim) {
+  return kKvBlockTokens * padded_head(head_dim);
+}
+
+// What attention knows of one query in one or more segments, as floats: [0] the greatest score,
+// [1] the sum of exponentials (0: no token seen), [16 ...] the weighted sum of values.
+[[nodiscard]] constexpr uint32_t partial_floats(uint32_t head_dim) {
+  return 16 + padded_head(head_dim);
+}
+// Floats of scratch memory for attention_segment().
+[[nodiscard]] constexpr size_t attention_scratch_floats(uint32_t queries, uint32_t head_dim) {
+  return size_t{queries} * (kSegmentTokens + padded_head(head_dim));
+}
+
+// Consecutive rows of one sequence, the query heads that share one kv head, one segment.
+struct AttentionTile {
+  const float* query = nullptr;  // (row r, head g) at query + r * query_stride + g * head_dim
+  size_t query_stride = 0;       // floats
+  uint32_t rows = 0;
+  uint32_t group = 0;  // query heads; rows * group <= kAttentionQueriesMax
+  uint32_t head_dim = 0;
+  uint32_t position = 0;  // of row 0; row r sees the tokens [0, position + r]
+  uint32_t segment = 0;   // here: those of them in [256 s, 256 s + 256)
+  float scale = 0.0F;     // 1 / sqrt(head_dim)
+  // Block b of the sequence holds the tokens [16 b, 16 b + 16); its keys (values) of this head
+  // begin at keys + blocks[b] * block_stride: keys as [dim][token], values as [token][padded dim].
+  const uint32_t* blocks = nullptr;
+  const uint16_t* keys = nullptr;
+  const uint16_t* values = nullptr;
+  size_t block_stride = 0;  // elements
+};
+
+struct Ops {
+  // m = lanes16(fma(x, x, .)) / width; r = 1 / sqrt(m + epsilon); out[i] = (x[i] * r) * weight[i].
+  void (*rms_norm)(const float* x, const float* weight, float epsilon, uint32_t width, float* out);
+
+  // x[i] = x[i] + y[i].
+  void (*add)(float* x, const float* y, size_t count);
+
+  // e = exp(-gate); out = (gate / (1 + e)) * up. out may be gate or up.
+  void (*swiglu)(const float* gate, const float* up, size_t count, float* out);
+
+  // The pairs (a, b) = (x[2i], x[2i+1]) of one head: a' = fma(a, c, -(b * s)),
+  // b' = fma(b, c, a * s), where c, s = cosines[2i], sines[2i] (each stored twice: [2i] and
+  // [2i+1]).
+  void (*rotate)(float* x, const float* cosines, const float* sines, uint32_t rotated_dim);
+
+  // Keys and values are stored as binary16, rounded to nearest even, saturated at +-65504 (NaN
+  // becomes 65504). `head` is the block's run of one kv head; `token` in [0, 16). The padding
+  // of values is written as zero.
+  void (*store_key)(const float* key, uint32_t head_dim, uint32_t token, uint16_t* head);
+  void (*store_value)(const float* value, uint32_t head_dim, uint32_t token, uint16_t* head);
+
+  // Writes one partial per query, (row r, head g) at partials + (r * group + g) * partial_floats:
+  //   score(t)  = fma chain over dims in order from +0 of (q[d] * scale) and k[t][d]
+  //   greatest  = max over the row's tokens t of the segment
+  //   p(t)      = score(t) - greatest < -40 ? 0 : exp(score(t) - greatest)
+  //   sum       = lanes16(p), by position
+  //   weighted[d] = fma chain over t in order from +0 of p(t) and v[t][d]
+  // A row that sees no token of the segment gets sum = 0.
+  void (*attention_segment)(const AttentionTile& tile, float* partials, float* scratch);
+
+  // Adds the partial of the next segment to that of all earlier ones. With M = max of both
+  // greatest, a = exp(into.greatest - M), b = exp(next.greatest - M), both with the cut at -40:
+  //   sum = fma(next.sum, b, into.sum * a); weighted[d] = fma(next[d], b, into[d] * a).
+  // A partial without tokens leaves (or gives way to) the other unchanged.
+  void (*attention_merge)(float* into, const float* next, uint32_t head_dim);
+
+  // out[d] = weighted[d] * (1 / sum).
+  void (*attention_finish)(const float* partial, uint32_t head_dim, float* out);
+};
+
+// The fastest table that machines of this kind run; all give the same bits.
+[[nodiscard]] const Ops& ops_for(CpuIsa isa);
+
+// Angles of rotary embedding, in double with our own sine and cosine, so that no libm decides them.
+// frequencies[i] = base^(-2i / rotated_dim) * linear_scale / factors[i]; factors may be null.
+void rope_frequencies(double base, double linear_scale, const float* factors, uint32_t rotated_dim,
+                      double* frequencies);
+// cosines[2i] = cosines[2i + 1] = cos(position * frequencies[i]), sines likewise.
+void rope_angles(uint32_t position, const double* frequencies, uint32_t rotated_dim, float* cosines,
+                 float* sines);
+
+}  // namespace troupe

@@ -66,6 +66,27 @@ function(troupe_test name)
                              TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  # The label tells tools/run_tests.py how the program reports its cases.
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS boost_test)
   set_property(GLOBAL APPEND PROPERTY TROUPE_TESTS ${name})
+endfunction()
+
+# troupe_fuzz(NAME SOURCES x_fuzz.cc CORPUS folder... [DEPENDS troupe_x ...]): a program around
+# LLVMFuzzerTestOneInput. With TROUPE_FUZZ it is libFuzzer's; otherwise it runs every file of the
+# corpus once, as a test, with any compiler. CORPUS is relative to the calling folder.
+function(troupe_fuzz name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;CORPUS;DEPENDS" ${ARGN})
+  list(TRANSFORM ARG_CORPUS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  if(TROUPE_FUZZ)
+    add_executable(${name} ${ARG_SOURCES})
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_test(NAME ${name} COMMAND ${name} -runs=0 ${ARG_CORPUS})
+  else()
+    add_executable(${name} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/support/replay_main.cc)
+    add_test(NAME ${name} COMMAND ${name} ${ARG_CORPUS})
+  endif()
+  target_link_libraries(${name} PRIVATE troupe_flags ${ARG_DEPENDS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS corpus)
 endfunction()

@@ -12,10 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "kernels/weight_type.h"
@@ -83,6 +83,12 @@ struct GgufTensor {
 
 // "[576, 49152]"
 [[nodiscard]] std::string shape_text(const GgufTensor& tensor);
+
+// Reads an integer of any width, of the type that is stored at `bytes`; nothing for a type that is
+// no integer or a value above the int64 range.
+[[nodiscard]] std::optional<int64_t> integer_at(GgufType type, const char* bytes);
+// Bytes of a value of fixed size; 0 for strings and arrays.
+[[nodiscard]] uint32_t fixed_bytes(GgufType type);
 
 // Owns the mapping; every view handed out lives as long as the object. Const methods are
 // thread-safe.
@@ -161,8 +167,9 @@ class GgufFile final {
   uint64_t data_offset_ = 0;
   std::vector<GgufValue> values_;
   std::vector<GgufTensor> tensors_;
-  std::unordered_map<std::string_view, size_t> value_index_;
-  std::unordered_map<std::string_view, size_t> tensor_index_;
+  // Positions in values_ and tensors_, sorted by name: no hash that a crafted file could defeat.
+  std::vector<uint32_t> values_by_key_;
+  std::vector<uint32_t> tensors_by_name_;
 };
 
 }  // namespace troupe

@@ -2,7 +2,6 @@
 // The text of `troupe inspect`: what is in a GGUF file and what memory serving it will take.
 
 #include <string>
-#include <string_view>
 
 #include "engine/model/gguf_file.h"
 
@@ -12,10 +11,5 @@ namespace troupe {
 // as several lines of valid UTF-8 that end with a newline. A file whose container is sound but
 // whose model cannot be served is described too, with the reason in place of the numbers.
 [[nodiscard]] std::string inspect_text(const GgufFile& file);
-
-// Foreign bytes as one line of printable UTF-8: control characters and everything that is not valid
-// UTF-8 are escaped (\n, \x1b); cut after `bytes_max` bytes of input with a note of the full
-// length.
-[[nodiscard]] std::string printable(std::string_view bytes, size_t bytes_max);
 
 }  // namespace troupe

@@ -1,0 +1,143 @@
+#pragma once
+// What the scheduler (decode actor) and the KV-cache manager say to each other. Plain values.
+//
+// Order: messages of one direction arrive in the order they were sent. A reply may come late (a
+// reserve that waits for another sequence's prefix), so replies name their sequence.
+// Repeats: every message is harmless when it comes twice, or for a sequence that the receiver does
+// not know (any more). Sequence ids are never reused.
+// Safety: a block leaves a sequence only by KvTrim, KvRelease or a second KvReserve, and the
+// scheduler sends those only while no step in flight touches that sequence. The device executes
+// steps in order, so whoever gets the block next writes it after its last reader is done.
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "engine/step.h"
+
+namespace troupe {
+
+// For KvReserve::reuse_tokens_max: the whole cached prefix may be reused.
+inline constexpr uint32_t kReuseAll = std::numeric_limits<uint32_t>::max();
+
+// --- scheduler -> KV-cache manager ------------------------------------------------------------
+
+// Asks for blocks that hold tokens [0, cover_tokens). The longest cached prefix is reused; a prefix
+// that another sequence is computing now is waited for. Answer: one KvReserved or KvRefused.
+// For a sequence that still holds blocks (it was trimmed) this replaces what it holds: computed
+// full blocks stay its own, the tail that KvTrim gave back is found again as far as nobody needed
+// it.
+struct KvReserve {
+  SequenceId sequence;
+  std::shared_ptr<const std::vector<TokenId>>
+      tokens;                 // all known tokens: prompt (and output so far)
+  std::string cache_salt;     // prefixes are shared within one salt only
+  uint32_t cover_tokens = 0;  // ≥ 1
+  // At most this many cached tokens are reused. 0 turns reuse off (every prompt token is scored).
+  uint32_t reuse_tokens_max = kReuseAll;
+  // Refuse unless this many blocks stay available (free or evictable) afterwards: room for those
+  // who already run, so that admitting one does not mean preempting another.
+  uint32_t spare_blocks = 0;
+};
+
+// Each sequence named shall have at least `blocks` blocks in total. Served in the order of the
+// list, each one wholly or not at all. Answer: one KvExtended for the whole message.
+struct KvExtend {
+  struct Item {
+    SequenceId sequence;
+    uint32_t blocks = 0;
+  };
+  std::vector<Item> items;
+};
+
+// KV of [0, computed) now stands in the sequence's blocks. Blocks that became full enter the radix
+// tree and wake those who wait for them. When an equal block is in the tree already, the sequence
+// keeps its own copy (its block table never changes under a running step); the copy is private and
+// goes back to the free list at the end instead of becoming a second cached block.
+// The first commit also ends the protection of the block that a KvReserved::copy reads from, so it
+// is sent after the first step of such a sequence even if no block became full. No answer.
+struct KvCommit {
+  struct Item {
+    SequenceId sequence;
+    uint32_t computed = 0;        // tokens in all
+    uint32_t first_position = 0;  // of tokens[0]; ≤ what the manager knows so far
+    std::vector<TokenId> tokens;  // those the manager has not seen: sampled since the reserve
+  };
+  std::vector<Item> items;
+};
+
+// Preemption: the sequence gives back its tail blocks and keeps the first `keep_blocks`. Full
+// computed blocks stay in the tree as cached (first to be evicted: the tail), the others become
+// free. The sequence comes back with a KvReserve. No answer.
+struct KvTrim {
+  SequenceId sequence;
+  uint32_t keep_blocks = 0;
+};
+
+// The sequence ends: committed blocks stay as cache, the others become free; a reserve that still
+// waits is dropped unanswered. No answer.
+struct KvRelease {
+  SequenceId sequence;
+};
+
+// One handler turn of the scheduler makes one list; it is processed in order.
+using KvRequest = std::variant<KvReserve, KvExtend, KvCommit, KvTrim, KvRelease>;
+
+// --- KV-cache manager -> scheduler ------------------------------------------------------------
+
+struct KvReserved {
+  SequenceId sequence;
+  // KV of [0, cached_tokens) need not be computed; always < cover_tokens, so that at least one
+  // token is computed and has logits.
+  uint32_t cached_tokens = 0;
+  std::vector<BlockIndex> blocks;  // all of the sequence's, ⌈cover_tokens / 16⌉
+  // To be done before the sequence's first step: the last, partial part of cached_tokens. `from`
+  // stays untouched until the first KvCommit (or KvTrim, KvRelease) of this sequence.
+  std::optional<StepPlan::BlockCopy> copy;
+};
+
+// Not enough blocks now; the sequence holds what it held before. Ask again after giving blocks
+// back.
+struct KvRefused {
+  SequenceId sequence;
+  uint32_t blocks_needed = 0;     // beyond those reused, spare_blocks included
+  uint32_t blocks_available = 0;  // free or evictable
+};
+
+struct KvExtended {
+  struct Grant {
+    SequenceId sequence;
+    uint32_t first_index = 0;        // blocks[0] is the sequence's block number first_index
+    std::vector<BlockIndex> blocks;  // empty: it had enough already
+  };
+  struct Refusal {
+    SequenceId sequence;
+    uint32_t blocks_missing = 0;  // ≥ 1
+  };
+  std::vector<Grant> grants;
+  std::vector<Refusal> refusals;
+};
+
+using KvReply = std::variant<KvReserved, KvRefused, KvExtended>;
+
+// A snapshot for metrics. total = free + computing + held + cached. The others only grow.
+struct KvStats {
+  uint32_t blocks_total = 0;
+  uint32_t blocks_free = 0;
+  uint32_t blocks_computing = 0;     // being filled by one sequence
+  uint32_t blocks_held = 0;          // full, used by at least one sequence
+  uint32_t blocks_cached = 0;        // full, in the tree, used by nobody: evictable
+  uint32_t sequences = 0;            // with blocks or waiting for some
+  uint32_t reserves_deferred = 0;    // waiting for another sequence's prefix now
+  uint64_t prefix_query_tokens = 0;  // prompt tokens looked up by granted first reserves
+  uint64_t prefix_hit_tokens = 0;    // of those, found
+  uint64_t evictions = 0;            // blocks
+  bool operator==(const KvStats&) const = default;
+};
+
+}  // namespace troupe

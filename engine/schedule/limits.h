@@ -1,0 +1,21 @@
+#pragma once
+// The scheduler's limits, each with its defined answer.
+
+#include <cstdint>
+
+namespace troupe {
+
+// Tokens that one step computes, over all its slices; what exceeds it waits for the next step.
+inline constexpr uint32_t kStepTokensDefault = 512;
+// Sequences with blocks, or asking for them; the others wait.
+inline constexpr uint32_t kRunningSequencesMax = 256;
+// Sequences that wait for admission; add() answers kResourceExhausted beyond it.
+inline constexpr uint32_t kWaitingSequencesMax = 4096;
+// How often later sequences may be admitted past one that was refused blocks; then nobody passes
+// it. (Reserves already on their way when it was refused may pass in addition.)
+inline constexpr uint32_t kPassesMax = 16;
+// A block is asked for when fewer places than this are left in the sequence's blocks, so that it is
+// there before the step that needs it.
+inline constexpr uint32_t kExtendAheadTokens = 4;
+
+}  // namespace troupe

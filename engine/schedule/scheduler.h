@@ -1,0 +1,172 @@
+#pragma once
+// Continuous batching: decides what each step computes. A pure state machine: no thread, no clock,
+// no randomness; the decode actor feeds it events and sends what take_actions() returns.
+//
+//   add/cancel/on_...   any number of events
+//   take_actions()      what follows from them: KV messages, at most one step, emissions
+//
+// One token budget per step, no phases: first the sequences that decode (one token each), then
+// chunks of what is still to be computed of others, in order of urgency. One step is in flight at a
+// time. Without events there is nothing to do: take_actions() is never needed as a poll.
+//
+// Out of blocks: a sequence that cannot go on takes tail blocks from the least urgent one that
+// holds any; that one later computes again what it lost (its prompt and output so far), with the
+// same result. The most urgent sequence is never a victim, so it always ends.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "engine/kv/kv_messages.h"
+#include "engine/sample/sampling_params.h"
+#include "engine/schedule/limits.h"
+#include "engine/step.h"
+#include "troupe/status.h"
+
+namespace troupe {
+
+struct SchedulerOptions {
+  uint32_t blocks_total = 0;        // of the worker's pool
+  uint32_t context_tokens = 0;      // the model's: prompt + output never exceed it
+  std::vector<TokenId> end_tokens;  // the model's; they end a sequence unless ignore_eos
+  uint32_t step_tokens_max = kStepTokensDefault;
+  uint32_t running_max = kRunningSequencesMax;
+  uint32_t waiting_max = kWaitingSequencesMax;
+  uint32_t passes_max = kPassesMax;
+  // Urgency is min(deadline, arrival + ageing), fixed at arrival, smaller first; ties in order of
+  // arrival. Since a newcomer's deadline is not before its arrival, one that waited `ageing` is
+  // ahead of every newcomer. Without deadlines this is first come, first served.
+  Duration ageing = std::chrono::seconds(30);
+};
+
+struct SequenceSpec {
+  SequenceId id;
+  RequestId request;
+  std::shared_ptr<const std::vector<TokenId>> prompt;  // never null or empty
+  std::shared_ptr<const SamplingParams> params;        // never null
+  std::string cache_salt;
+  TimePoint arrival{};
+  std::optional<TimePoint> deadline;
+};
+
+enum class EndReason {
+  kStop,    // an end token or one of stop_token_ids
+  kLength,  // max_tokens or the context is used up
+};
+
+// What one sequence has to tell its client. At most one per sequence and take_actions().
+struct Emission {
+  struct End {
+    EndReason reason = EndReason::kStop;
+    TokenId stop_token = -1;  // the token that ended it, or -1
+    uint32_t prompt_tokens = 0;
+    uint32_t cached_tokens = 0;  // of the prompt, found in the prefix cache
+  };
+  SequenceId sequence;
+  RequestId request;
+  std::vector<SampledToken> prompt_scores;  // of prompt tokens 1, 2, …: gapless, each once
+  std::vector<SampledToken> tokens;         // new ones, the end or stop token included
+  std::optional<End> end;                   // set exactly once in a sequence's life, unless …
+  Status failed;                            // … it fails; nothing comes after either
+};
+
+struct Actions {
+  std::vector<KvRequest> kv;  // send as one message; its order matters
+  std::optional<StepPlan> step;
+  std::vector<Emission> emissions;
+  [[nodiscard]] bool empty() const { return kv.empty() && !step && emissions.empty(); }
+};
+
+struct SchedulerStats {
+  uint32_t running = 0;  // in the batch
+  uint32_t waiting = 0;  // for blocks or a place in the batch
+  uint64_t preemptions = 0;
+  uint64_t prompt_tokens = 0;  // computed or reused, once per sequence
+  uint64_t generated_tokens = 0;
+  uint64_t steps = 0;
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(SchedulerOptions options);
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+  ~Scheduler();
+
+  // kResourceExhausted: the queue is full. kContextLength: the prompt leaves no place in the
+  // context, or prompt and output (max_tokens, cut at the context) do not fit the whole pool even
+  // alone. kInvalidArgument: the id is in use, or nothing is asked. On an error the sequence is not
+  // taken and nothing is emitted for it. An output that would pass the context's end is no error:
+  // it ends there with kLength.
+  Status add(SequenceSpec spec);
+  // Nothing more is emitted for the sequence. Its blocks go back with the next actions, or, when a
+  // step in flight uses them, with those that follow its result. Harmless when unknown.
+  void cancel(SequenceId sequence);
+
+  void on_kv_reserved(const KvReserved& reply);
+  void on_kv_refused(const KvRefused& reply);
+  void on_kv_extended(const KvExtended& reply);
+  void on_kv_reply(const KvReply& reply);  // dispatches to the three above
+  void on_step_result(StepResult result);
+  // The device or the KV-cache manager is gone: every sequence fails with `status`, blocks are
+  // released, the step in flight is forgotten.
+  void fail_all(const Status& status);
+
+  [[nodiscard]] Actions take_actions();
+
+  // No sequence is known and no step is in flight.
+  [[nodiscard]] bool idle() const;
+  [[nodiscard]] SchedulerStats stats() const;  // O(1)
+  void check_invariants() const;               // O(n); aborts on a broken one
+
+ private:
+  struct Sequence;
+  // Smaller is more urgent.
+  using Rank = std::pair<TimePoint, uint64_t>;
+  using ByRank = std::map<Rank, Sequence*>;
+
+  Status check_size(const SequenceSpec& spec) const;
+  Sequence* find(SequenceId id);
+  Emission& emission_of(Sequence& sequence);
+  void finish(Sequence& sequence);
+  void end(Sequence& sequence, EndReason reason, TokenId stop_token);
+  void erase(Sequence& sequence);
+  void send_release(Sequence& sequence);
+
+  void accept_slice(Sequence& sequence, SliceResult&& slice, KvCommit& commit);
+  void accept_scores(Sequence& sequence, uint32_t position, std::vector<SampledToken>&& scores);
+  void accept_token(Sequence& sequence, SampledToken&& token);
+  void add_commit(Sequence& sequence, KvCommit& commit);
+
+  void relieve_stalls();
+  Sequence* find_victim(const Rank& rank);
+  void preempt(Sequence& victim, uint32_t blocks_missing);
+  void ask_extends();
+  void ask_reserves();
+  void plan_step();
+  void add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan);
+
+  const SchedulerOptions options_;
+  std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
+  ByRank waiting_;                          // waiting for a reserve to be sent or answered
+  ByRank running_;                          // holding blocks for all they know
+  std::optional<uint64_t> step_in_flight_;  // its number
+  std::vector<std::pair<SequenceId, uint32_t>> in_flight_;  // slices: sequence, tokens
+  uint64_t next_order_ = 0;
+  uint64_t next_step_ = 1;
+  uint64_t give_back_epoch_ = 0;  // grows whenever blocks are given back; refusals before are stale
+  uint32_t reserves_outstanding_ = 0;
+  uint32_t extends_outstanding_ = 0;
+  Actions actions_;
+  SchedulerStats stats_;
+};
+
+}  // namespace troupe

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "engine/finish_reason.h"
 #include "engine/kv/kv_messages.h"
 #include "engine/sample/sampling_params.h"
 #include "engine/schedule/limits.h"
@@ -57,15 +58,10 @@ struct SequenceSpec {
   std::optional<TimePoint> deadline;
 };
 
-enum class EndReason {
-  kStop,    // an end token or one of stop_token_ids
-  kLength,  // max_tokens or the context is used up
-};
-
 // What one sequence has to tell its client. At most one per sequence and take_actions().
 struct Emission {
   struct End {
-    EndReason reason = EndReason::kStop;
+    FinishReason reason = FinishReason::kStop;
     TokenId stop_token = -1;  // the token that ended it, or -1
     uint32_t prompt_tokens = 0;
     uint32_t cached_tokens = 0;  // of the prompt, found in the prefix cache
@@ -137,7 +133,7 @@ class Scheduler {
   Sequence* find(SequenceId id);
   Emission& emission_of(Sequence& sequence);
   void finish(Sequence& sequence);
-  void end(Sequence& sequence, EndReason reason, TokenId stop_token);
+  void end(Sequence& sequence, FinishReason reason, TokenId stop_token);
   void erase(Sequence& sequence);
   void send_release(Sequence& sequence);
 

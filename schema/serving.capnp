@@ -155,9 +155,8 @@ struct End {
   promptTokens @3 :UInt32;
   cachedTokens @4 :UInt32;
   outputTokens @5 :UInt32;
-  preemptions @6 :UInt32;
-  routedNs @7 :Int64;           # when the worker got it, by the worker's clock
-  stops @8 :List(StopTime);
+  routedNs @6 :Int64;           # when the worker got it, by the worker's clock
+  stops @7 :List(StopTime);
 }
 
 struct Emission {

@@ -2,7 +2,6 @@
 
 #include <kj/debug.h>
 
-#include <algorithm>
 
 namespace troupe::wire::convert {
 namespace {
@@ -15,9 +14,11 @@ TimePoint from_ns(int64_t ns) {
   return TimePoint(Duration(ns));
 }
 
-template <class List>
-std::vector<TokenId> read_tokens(List list) {
-  return {list.begin(), list.end()};
+std::vector<TokenId> read_tokens(capnp::List<int32_t>::Reader list) {
+  std::vector<TokenId> out;
+  out.reserve(list.size());
+  for (const TokenId token : list) out.push_back(token);
+  return out;
 }
 
 // The enums on both sides have one order; the casts rest on it.
@@ -119,7 +120,6 @@ void write(const End& in, schema::End::Builder out) {
   out.setPromptTokens(in.prompt_tokens);
   out.setCachedTokens(in.cached_tokens);
   out.setOutputTokens(in.output_tokens);
-  out.setPreemptions(in.preemptions);
   out.setRoutedNs(to_ns(in.routed));
   auto stops = out.initStops(static_cast<uint32_t>(in.stops.size()));
   for (uint32_t i = 0; i < stops.size(); ++i) {
@@ -142,7 +142,6 @@ End read(schema::End::Reader in) {
   out.prompt_tokens = in.getPromptTokens();
   out.cached_tokens = in.getCachedTokens();
   out.output_tokens = in.getOutputTokens();
-  out.preemptions = in.getPreemptions();
   out.routed = from_ns(in.getRoutedNs());
   for (const auto stop : in.getStops()) {
     const auto which = static_cast<uint16_t>(stop.getStop());

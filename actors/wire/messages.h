@@ -82,7 +82,7 @@ struct End {
   FinishReason reason = FinishReason::kStop;  // meaningful when error is ok
   Status error;
   TokenId stop_token = -1;
-  uint32_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0, preemptions = 0;
+  uint32_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;
   TimePoint routed{};
   std::vector<StopTime> stops;
   bool operator==(const End&) const = default;

@@ -1,0 +1,279 @@
+#include "actors/decode/decode_core.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/limits.h"
+
+namespace troupe {
+namespace {
+
+constexpr double kLatestWeight = 0.1;  // of the latest step in the learned means
+
+FinishReason to_finish_reason(EndReason reason) {
+  return reason == EndReason::kStop ? FinishReason::kStop : FinishReason::kLength;
+}
+
+}  // namespace
+
+DecodeCore::DecodeCore(const Clock& clock, wire::Outbox& outbox, WorkerPorts& ports,
+                       ServingMetrics& metrics, DecodeOptions options)
+    : clock_(clock),
+      outbox_(outbox),
+      ports_(ports),
+      metrics_(metrics),
+      options_(std::move(options)),
+      scheduler_(options_.scheduler) {
+  TROUPE_ASSERT(options_.incarnation != 0);
+}
+
+void DecodeCore::on_routed(wire::Routed message) {
+  wire::Request& incoming = message.request;
+  if (const auto known = requests_.find(incoming.id); known != requests_.end()) {
+    if (known->second.attempt >= message.attempt) return;  // a repeated message
+    drop_request(incoming.id);
+  }
+  Request& request = requests_[incoming.id];
+  request = {message.attempt, incoming.gateway, {}, clock_.now()};
+  const auto prompt = std::make_shared<const std::vector<TokenId>>(std::move(incoming.prompt));
+  for (wire::Sequence& sequence : incoming.sequences) {
+    Status added = device_failed_;
+    if (added.ok()) {
+      SequenceSpec spec;
+      spec.id = sequence.id;
+      spec.request = incoming.id;
+      spec.prompt = prompt;
+      spec.params = std::make_shared<const SamplingParams>(std::move(sequence.params));
+      spec.cache_salt = incoming.cache_salt;
+      spec.arrival = request.routed;
+      added = scheduler_.add(std::move(spec));
+    }
+    if (!added.ok()) {
+      // The gateway ends the whole request on the first sequence that fails.
+      refuse(request, incoming.id, sequence.id, added);
+      drop_request(incoming.id);
+      return act();
+    }
+    request.open.push_back(sequence.id);
+    Sequence& state = sequences_[sequence.id];
+    state.request = incoming.id;
+    state.prompt_tokens = static_cast<uint32_t>(prompt->size());
+  }
+  act();
+}
+
+void DecodeCore::on_cancelled(const wire::Cancelled& message) {
+  const auto found = requests_.find(message.request);
+  if (found == requests_.end()) return;
+  if (message.sequences.empty()) {
+    drop_request(message.request);
+  } else {
+    for (const SequenceId id : message.sequences) {
+      const auto sequence = sequences_.find(id);
+      if (sequence == sequences_.end() || sequence->second.request != message.request) continue;
+      scheduler_.cancel(id);
+      forget_sequence(id);
+    }
+  }
+  act();
+}
+
+void DecodeCore::on_kv_replies(const std::vector<KvReply>& replies) {
+  for (const KvReply& reply : replies) {
+    if (const auto* reserved = std::get_if<KvReserved>(&reply)) {
+      const auto sequence = sequences_.find(reserved->sequence);
+      // A preempted sequence reserves again; its stop is the first time.
+      if (sequence != sequences_.end() && sequence->second.stops.empty()) {
+        sequence->second.stops.push_back({wire::Stop::kReserved, clock_.now()});
+      }
+    }
+    scheduler_.on_kv_reply(reply);
+  }
+  act();
+}
+
+void DecodeCore::on_step_done(Result<StepResult> result) {
+  step_in_flight_ = false;
+  if (!result.ok()) {
+    device_failed_ = {StatusCode::kUnavailable,
+                      "the worker's device failed: " + result.status().message()};
+    scheduler_.fail_all(device_failed_);
+    return act();
+  }
+  StepResult& step = result.value();
+  step_number_ = step.number;
+  device_started_ = step.started;
+  device_finished_ = step.finished;
+  const double seconds = std::chrono::duration<double>(step.finished - step.started).count();
+  step_seconds_ += (step_seconds_ == 0.0 ? 1.0 : kLatestWeight) * (seconds - step_seconds_);
+  scheduler_.on_step_result(std::move(step));
+  act();
+}
+
+void DecodeCore::on_tick() {
+  const TimePoint now = clock_.now();
+  const Duration age = step_in_flight_ ? now - step_submitted_ : Duration{0};
+  // A router that cannot be reached finds out by missing the heartbeats.
+  [[maybe_unused]] const Status sent = outbox_.send(
+      options_.router,
+      wire::Heartbeat{options_.worker, options_.incarnation, stalled(),
+                      std::chrono::duration_cast<std::chrono::milliseconds>(age)});
+}
+
+bool DecodeCore::stalled() const {
+  if (!device_failed_.ok()) return true;
+  if (!step_in_flight_) return false;
+  const auto limit = std::max<Duration>(
+      limits::kStallFloor, std::chrono::duration_cast<Duration>(step_predicted_ * limits::kStallFactor));
+  return clock_.now() - step_submitted_ > limit;
+}
+
+// Does what follows from the events that came in.
+void DecodeCore::act() {
+  Actions actions = scheduler_.take_actions();
+  if (!actions.kv.empty()) ports_.ask_kv(std::move(actions.kv));
+  if (actions.step) {
+    TROUPE_ASSERT(!step_in_flight_, actions.step->number);
+    uint32_t tokens = 0;
+    for (const StepSlice& slice : actions.step->slices) {
+      tokens += static_cast<uint32_t>(slice.tokens.size());
+    }
+    metrics_.iteration_tokens.Observe(tokens);
+    step_in_flight_ = true;
+    step_submitted_ = clock_.now();
+    step_predicted_ = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(step_seconds_));
+    ports_.submit(std::move(*actions.step));
+  }
+  emit(std::move(actions.emissions));
+  report_gauges();
+}
+
+void DecodeCore::emit(std::vector<Emission> emissions) {
+  Outgoing outgoing;
+  for (Emission& emission : emissions) add_emission(std::move(emission), outgoing);
+  for (auto& [gateway, message] : outgoing) {
+    message.worker = options_.worker;
+    message.step = step_number_;
+    message.device_started = device_started_;
+    message.device_finished = device_finished_;
+    message.sent = clock_.now();
+    if (outbox_.send(gateway, message).ok()) continue;
+    // Nobody is there to read them: what that gateway asked for ends here.
+    std::vector<RequestId> orphans;
+    for (const auto& [id, request] : requests_) {
+      if (request.gateway == gateway) orphans.push_back(id);
+    }
+    std::sort(orphans.begin(), orphans.end());
+    for (const RequestId id : orphans) drop_request(id);
+  }
+}
+
+void DecodeCore::add_emission(Emission&& emission, Outgoing& outgoing) {
+  const auto found = sequences_.find(emission.sequence);
+  TROUPE_ASSERT(found != sequences_.end(), emission.sequence);
+  Sequence& sequence = found->second;
+  const auto owner = requests_.find(sequence.request);
+  TROUPE_ASSERT(owner != requests_.end(), sequence.request);
+  const Request& request = owner->second;
+  wire::Emission out;
+  out.request = sequence.request;
+  out.sequence = emission.sequence;
+  out.attempt = request.attempt;
+  out.first_index = sequence.tokens;
+  out.first_score = sequence.scores;
+  if (sequence.tokens == 0 && !emission.tokens.empty()) {
+    sequence.stops.push_back({wire::Stop::kPrefilled, device_finished_});
+    // In the role `mixed` the KV stands where it was computed.
+    sequence.stops.push_back({wire::Stop::kMoved, device_finished_});
+    sequence.stops.push_back({wire::Stop::kJoined, clock_.now()});
+  }
+  sequence.tokens += static_cast<uint32_t>(emission.tokens.size());
+  sequence.scores += static_cast<uint32_t>(emission.prompt_scores.size());
+  const bool ended = emission.end.has_value() || !emission.failed.ok();
+  if (ended) out.end = end_of(sequence, request, emission);
+  out.tokens = std::move(emission.tokens);
+  out.prompt_scores = std::move(emission.prompt_scores);
+  outgoing[request.gateway].emissions.push_back(std::move(out));
+  if (ended) forget_sequence(emission.sequence);
+}
+
+wire::End DecodeCore::end_of(const Sequence& sequence, const Request& request,
+                             const Emission& emission) const {
+  wire::End end;
+  end.error = emission.failed;
+  end.prompt_tokens = sequence.prompt_tokens;
+  if (emission.end) {
+    end.reason = to_finish_reason(emission.end->reason);
+    end.stop_token = emission.end->stop_token;
+    end.cached_tokens = emission.end->cached_tokens;
+  }
+  end.output_tokens = sequence.tokens;
+  end.routed = request.routed;
+  end.stops = sequence.stops;
+  end.stops.push_back({wire::Stop::kFinished, clock_.now()});
+  return end;
+}
+
+void DecodeCore::refuse(const Request& request, RequestId id, SequenceId sequence,
+                        const Status& status) {
+  wire::Emitted message;
+  message.worker = options_.worker;
+  message.step = step_number_;
+  message.sent = clock_.now();
+  wire::Emission& emission = message.emissions.emplace_back();
+  emission.request = id;
+  emission.sequence = sequence;
+  emission.attempt = request.attempt;
+  emission.end = wire::End{};
+  emission.end->error = status;
+  emission.end->routed = request.routed;
+  [[maybe_unused]] const Status sent = outbox_.send(request.gateway, message);
+}
+
+// The sequence has ended, here and in the scheduler.
+void DecodeCore::forget_sequence(SequenceId id) {
+  const auto found = sequences_.find(id);
+  TROUPE_ASSERT(found != sequences_.end(), id);
+  const RequestId request_id = found->second.request;
+  sequences_.erase(found);
+  Request& request = requests_.at(request_id);
+  const auto erased = std::erase(request.open, id);
+  TROUPE_ASSERT(erased == 1, id, erased);
+  if (request.open.empty()) drop_request(request_id);
+}
+
+// Ends what is left of the request and tells the router that it has its place back.
+void DecodeCore::drop_request(RequestId id) {
+  const auto found = requests_.find(id);
+  TROUPE_ASSERT(found != requests_.end(), id);
+  for (const SequenceId sequence : found->second.open) {
+    scheduler_.cancel(sequence);
+    sequences_.erase(sequence);
+  }
+  const wire::Finished finished{id, found->second.attempt, options_.worker};
+  requests_.erase(found);
+  [[maybe_unused]] const Status sent = outbox_.send(options_.router, finished);
+}
+
+void DecodeCore::report_gauges() {
+  const SchedulerStats stats = scheduler_.stats();
+  metrics_.requests_running.Set(stats.running);
+  metrics_.requests_waiting.Set(stats.waiting);
+  metrics_.preemptions.Increment(static_cast<double>(stats.preemptions - preemptions_reported_));
+  preemptions_reported_ = stats.preemptions;
+}
+
+void DecodeCore::check_invariants() const {
+  scheduler_.check_invariants();
+  size_t open = 0;
+  for (const auto& [id, request] : requests_) {
+    TROUPE_ASSERT(!request.open.empty(), id);
+    for (const SequenceId sequence : request.open) {
+      TROUPE_ASSERT(sequences_.at(sequence).request == id, sequence, id);
+    }
+    open += request.open.size();
+  }
+  TROUPE_ASSERT(open == sequences_.size(), open, sequences_.size());
+}
+
+}  // namespace troupe

@@ -1,0 +1,273 @@
+#include "actors/gateway/gateway_core.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/limits.h"
+
+namespace troupe {
+namespace {
+
+double seconds_between(TimePoint from, TimePoint to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+std::optional<TimePoint> time_of(const wire::End& end, wire::Stop stop) {
+  for (const wire::StopTime& time : end.stops) {
+    if (time.stop == stop) return time.at;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+GatewayCore::GatewayCore(const Clock& clock, wire::Outbox& outbox, ServingMetrics& metrics,
+                         GatewayOptions options)
+    : clock_(clock),
+      outbox_(outbox),
+      metrics_(metrics),
+      options_(std::move(options)),
+      last_health_(clock.now()) {}
+
+Result<RequestId> GatewayCore::submit(GenerationRequest request, GenerationListener& listener) {
+  TROUPE_ASSERT(!request.prompt.empty() && !request.choices.empty(), request.prompt.size(),
+                request.choices.size());
+  TROUPE_ASSERT(request.choices.size() <= limits::kChoicesMax, request.choices.size());
+  if (Status healthy = health(); !healthy.ok()) return healthy;
+  const RequestId id(next_id_++);
+  wire::Accepted accepted;
+  accepted.request = {id, request.label, options_.endpoint, std::move(request.prompt), {},
+                      std::move(request.cache_salt), clock_.now()};
+  Request state;
+  state.label = std::move(request.label);
+  state.listener = &listener;
+  state.prompt_tokens = static_cast<uint32_t>(accepted.request.prompt.size());
+  state.accepted = accepted.request.accepted;
+  metrics_.request_params_n.Observe(static_cast<double>(request.choices.size()));
+  for (SamplingParams& params : request.choices) {
+    metrics_.request_params_max_tokens.Observe(params.max_tokens);
+    const SequenceId sequence(next_id_++);
+    state.choices.emplace_back().sequence = sequence;
+    accepted.request.sequences.push_back({sequence, std::move(params)});
+  }
+  state.choices_open = static_cast<uint32_t>(state.choices.size());
+  TROUPE_RETURN_IF_ERROR(outbox_.send(options_.router, accepted));
+  for (uint32_t i = 0; i < state.choices.size(); ++i) {
+    sequences_.emplace(state.choices[i].sequence, Place{id, i});
+  }
+  requests_.emplace(id, std::move(state));
+  return id;
+}
+
+void GatewayCore::cancel(RequestId id) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  Request& request = found->second;
+  metrics_.finished_abort.Increment(request.choices_open);
+  for (Choice& choice : request.choices) {
+    if (!choice.ended) end_choice(request, choice);
+  }
+  // A router that cannot be reached is found lost by on_tick(); the request has ended here already.
+  [[maybe_unused]] const Status sent = outbox_.send(options_.router, wire::Cancelled{id, {}});
+  close(id, "cancelled");
+}
+
+void GatewayCore::cancel_choice(RequestId id, uint32_t index) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  Request& request = found->second;
+  TROUPE_ASSERT(index < request.choices.size(), index, request.choices.size());
+  Choice& choice = request.choices[index];
+  if (choice.ended) return;
+  const SequenceId sequence = choice.sequence;
+  // The front ends cancel a choice for one reason: its stop string was found.
+  metrics_.finished_stop.Increment();
+  metrics_.e2e_latency.Observe(seconds_between(request.accepted, clock_.now()));
+  metrics_.request_generation_tokens.Observe(choice.tokens);
+  end_choice(request, choice);
+  [[maybe_unused]] const Status sent = outbox_.send(options_.router, wire::Cancelled{id, {sequence}});
+  if (request.choices_open == 0) close(id, "stop");
+}
+
+void GatewayCore::on_emitted(const wire::Emitted& message) {
+  for (const wire::Emission& emission : message.emissions) on_emission(emission);
+}
+
+// A listener may cancel from inside any of its functions, so the request is looked up again after
+// each call.
+void GatewayCore::on_emission(const wire::Emission& emission) {
+  const auto alive = [&]() -> std::pair<Request*, Choice*> {
+    const auto place = sequences_.find(emission.sequence);
+    if (place == sequences_.end()) return {nullptr, nullptr};
+    Request& request = requests_.at(place->second.request);
+    return {&request, &request.choices[place->second.choice]};
+  };
+  auto [request, choice] = alive();
+  if (choice == nullptr || request->attempt != emission.attempt) return;  // late: it has ended
+  const RequestId id = emission.request;
+  const auto index = static_cast<uint32_t>(choice - request->choices.data());
+  if (emission.first_index > choice->tokens || emission.first_score > choice->scores) {
+    [[maybe_unused]] const Status sent = outbox_.send(options_.router, wire::Cancelled{id, {}});
+    return fail(id, {StatusCode::kInternal,
+                     "tokens of the answer were lost on the way to the gateway; retry the request"});
+  }
+  if (!emission.prompt_scores.empty() && emission.first_score == choice->scores) {
+    choice->scores += static_cast<uint32_t>(emission.prompt_scores.size());
+    if (index == 0) request->listener->on_prompt_scores(emission.prompt_scores);
+    std::tie(request, choice) = alive();
+    if (choice == nullptr) return;
+  }
+  if (!emission.tokens.empty() && emission.first_index == choice->tokens) {
+    take_tokens(*request, *choice, emission.tokens);
+    request->listener->on_tokens(index, emission.tokens);
+    std::tie(request, choice) = alive();
+    if (choice == nullptr) return;
+  }
+  if (!emission.end) return;
+  const wire::End& end = *emission.end;
+  if (!end.error.ok()) {
+    // One choice that fails takes its request with it: there is no answer with holes.
+    [[maybe_unused]] const Status sent = outbox_.send(options_.router, wire::Cancelled{id, {}});
+    return fail(id, end.error);
+  }
+  measure_end(*choice, end);
+  metrics_.e2e_latency.Observe(seconds_between(request->accepted, clock_.now()));
+  if (!request->first_end) {
+    request->first_end = end;
+    metrics_.prompt_tokens.Increment(end.prompt_tokens);
+    metrics_.request_prompt_tokens.Observe(end.prompt_tokens);
+  }
+  (end.reason == FinishReason::kStop ? metrics_.finished_stop : metrics_.finished_length).Increment();
+  end_choice(*request, *choice);
+  GenerationListener* listener = request->listener;
+  if (request->choices_open == 0) {
+    close(id, end.reason == FinishReason::kStop ? "stop" : "length");
+  }
+  listener->on_finished(index, end.reason, end.stop_token, {end.prompt_tokens, end.cached_tokens});
+}
+
+void GatewayCore::take_tokens(Request& request, Choice& choice,
+                              const std::vector<SampledToken>& tokens) {
+  const TimePoint now = clock_.now();
+  const auto count = static_cast<uint32_t>(tokens.size());
+  if (choice.tokens == 0) {
+    choice.first_token = now;
+    metrics_.time_to_first_token.Observe(seconds_between(request.accepted, now));
+  } else {
+    metrics_.inter_token_latency.Observe(seconds_between(choice.last_token, now));
+  }
+  choice.last_token = now;
+  choice.tokens += count;
+  request.output_tokens += count;
+  metrics_.generation_tokens.Increment(count);
+}
+
+void GatewayCore::end_choice(Request& request, Choice& choice) {
+  TROUPE_ASSERT(!choice.ended && request.choices_open > 0, choice.sequence, request.choices_open);
+  choice.ended = true;
+  --request.choices_open;
+  const auto erased = sequences_.erase(choice.sequence);
+  TROUPE_ASSERT(erased == 1, choice.sequence, erased);
+}
+
+void GatewayCore::on_rejected(const wire::Rejected& message) {
+  fail(message.request, message.error);
+}
+
+void GatewayCore::fail(RequestId id, const Status& status) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  Request& request = found->second;
+  metrics_.finished_error.Increment(request.choices_open);
+  for (Choice& choice : request.choices) {
+    if (!choice.ended) end_choice(request, choice);
+  }
+  GenerationListener* listener = request.listener;
+  close(id, to_string(status.code()).data());
+  listener->on_failed(status);
+}
+
+void GatewayCore::measure_end(const Choice& choice, const wire::End& end) {
+  metrics_.request_generation_tokens.Observe(choice.tokens);
+  if (choice.tokens > 1) {
+    const double decoding = seconds_between(choice.first_token, choice.last_token);
+    metrics_.decode_time.Observe(decoding);
+    metrics_.time_per_output_token.Observe(decoding / (choice.tokens - 1));
+  }
+  const auto reserved = time_of(end, wire::Stop::kReserved);
+  const auto joined = time_of(end, wire::Stop::kJoined);
+  const auto finished = time_of(end, wire::Stop::kFinished);
+  if (reserved) metrics_.queue_time.Observe(seconds_between(end.routed, *reserved));
+  if (reserved && joined) metrics_.prefill_time.Observe(seconds_between(*reserved, *joined));
+  if (reserved && finished) metrics_.inference_time.Observe(seconds_between(*reserved, *finished));
+}
+
+void GatewayCore::close(RequestId id, const char* how) {
+  const auto found = requests_.find(id);
+  TROUPE_ASSERT(found != requests_.end() && found->second.choices_open == 0, id);
+  log(id, found->second, how);
+  requests_.erase(found);
+}
+
+// One line per request. Stops of the worker are told from `routed` on, by its own clock; `emitted` and
+// `finished` from `accepted` on, by the gateway's.
+void GatewayCore::log(RequestId id, const Request& request, const char* how) const {
+  std::ostringstream line;
+  line.setf(std::ios::fixed);
+  line.precision(1);
+  line << "request " << id << " [" << request.label << "] " << how
+       << " prompt=" << request.prompt_tokens;
+  if (request.first_end) line << " cached=" << request.first_end->cached_tokens;
+  line << " output=" << request.output_tokens << " n=" << request.choices.size();
+  if (request.first_end) {
+    for (const wire::StopTime& time : request.first_end->stops) {
+      if (time.stop == wire::Stop::kFinished) continue;
+      line << ' ' << wire::to_string(time.stop) << "=routed+"
+           << seconds_between(request.first_end->routed, time.at) * 1e3 << "ms";
+    }
+  }
+  if (request.choices[0].tokens > 0) {
+    line << " emitted=+" << seconds_between(request.accepted, request.choices[0].first_token) * 1e3
+         << "ms";
+  }
+  line << " finished=+" << seconds_between(request.accepted, clock_.now()) * 1e3 << "ms";
+  LOG(INFO) << line.str();
+}
+
+void GatewayCore::on_health(const wire::Health& message) {
+  last_health_ = clock_.now();
+  healthy_ = message.healthy;
+  reason_ = message.reason;
+}
+
+void GatewayCore::on_tick() {
+  if (clock_.now() - last_health_ <= limits::kHeartbeatTimeout) return;
+  healthy_ = false;
+  reason_ = "the router has not been heard of for " +
+            std::to_string(limits::kHeartbeatTimeout.count()) + " ms";
+  std::vector<RequestId> lost;
+  for (const auto& [id, request] : requests_) lost.push_back(id);
+  std::sort(lost.begin(), lost.end());
+  for (const RequestId id : lost) fail(id, {StatusCode::kUnavailable, reason_ + "; retry"});
+}
+
+Status GatewayCore::health() const {
+  if (healthy_) return ok_status();
+  return {StatusCode::kUnavailable, "not ready to serve: " + reason_ + "; retry later"};
+}
+
+void GatewayCore::check_invariants() const {
+  size_t open = 0;
+  for (const auto& [id, request] : requests_) {
+    TROUPE_ASSERT(request.choices_open > 0, id);
+    uint32_t counted = 0;
+    for (const Choice& choice : request.choices) counted += choice.ended ? 0 : 1;
+    TROUPE_ASSERT(counted == request.choices_open, id, counted, request.choices_open);
+    open += counted;
+  }
+  TROUPE_ASSERT(open == sequences_.size(), open, sequences_.size());
+}
+
+}  // namespace troupe

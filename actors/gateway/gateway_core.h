@@ -1,0 +1,91 @@
+#pragma once
+// The gateway behind its front ends: gives requests their ids, keeps the count of each sequence's
+// tokens, and sees to it that every request ends exactly once. Runs on the event-loop thread alone.
+
+#include <array>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/gateway/generation.h"
+#include "actors/wire/outbox.h"
+#include "base/clock.h"
+#include "base/metrics/serving_metrics.h"
+
+namespace troupe {
+
+struct GatewayOptions {
+  std::string endpoint = "gateway/0";  // where the answers come to
+  std::string router = "router";
+};
+
+// Invariants: a request is in `requests_` from submit() until its listener has heard its end or it was
+// cancelled; a sequence is in `sequences_` while its choice has not ended.
+class GatewayCore final : public Generator {
+ public:
+  // All references must outlive the core.
+  GatewayCore(const Clock& clock, wire::Outbox& outbox, ServingMetrics& metrics,
+              GatewayOptions options);
+
+  [[nodiscard]] Result<RequestId> submit(GenerationRequest request,
+                                         GenerationListener& listener) override;
+  void cancel(RequestId request) override;
+  void cancel_choice(RequestId request, uint32_t choice) override;
+
+  void on_emitted(const wire::Emitted& message);
+  void on_rejected(const wire::Rejected& message);
+  void on_health(const wire::Health& message);
+  // Every kHeartbeatInterval: a router that is silent for kHeartbeatTimeout is lost, and its requests
+  // with it.
+  void on_tick();
+
+  // Ok, or why this gateway can serve nothing now.
+  [[nodiscard]] Status health() const;
+  [[nodiscard]] size_t requests_in_flight() const { return requests_.size(); }
+  void check_invariants() const;
+
+ private:
+  struct Choice {
+    SequenceId sequence;
+    uint32_t tokens = 0;  // received: index of the next one
+    uint32_t scores = 0;
+    bool ended = false;
+    TimePoint first_token{}, last_token{};
+  };
+  struct Request {
+    std::string label;
+    GenerationListener* listener = nullptr;
+    std::vector<Choice> choices;
+    uint32_t choices_open = 0;
+    uint32_t prompt_tokens = 0, output_tokens = 0;
+    uint32_t attempt = 1;
+    TimePoint accepted{};
+    std::optional<wire::End> first_end;  // what the log line tells of the worker's stops
+  };
+  struct Place {
+    RequestId request;
+    uint32_t choice = 0;
+  };
+
+  void on_emission(const wire::Emission& emission);
+  void take_tokens(Request& request, Choice& choice, const std::vector<SampledToken>& tokens);
+  void end_choice(Request& request, Choice& choice);
+  void fail(RequestId id, const Status& status);
+  void measure_end(const Choice& choice, const wire::End& end);
+  void close(RequestId id, const char* how);
+  void log(RequestId id, const Request& request, const char* how) const;
+
+  const Clock& clock_;
+  wire::Outbox& outbox_;
+  ServingMetrics& metrics_;
+  const GatewayOptions options_;
+  uint64_t next_id_ = 1;
+  std::unordered_map<RequestId, Request> requests_;
+  std::unordered_map<SequenceId, Place> sequences_;
+  bool healthy_ = false;
+  std::string reason_ = "the router has not been heard of yet";
+  TimePoint last_health_;
+};
+
+}  // namespace troupe

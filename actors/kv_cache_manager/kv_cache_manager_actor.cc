@@ -1,0 +1,52 @@
+#include "actors/kv_cache_manager/kv_cache_manager_actor.h"
+
+#include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
+
+namespace troupe {
+namespace {
+
+struct ManagerState {
+  KvStats reported;  // counters are increments of the snapshots
+};
+
+void report(const KvStats& now, KvStats& before, ServingMetrics& metrics) {
+  const uint32_t held = now.blocks_computing + now.blocks_held;
+  metrics.kv_blocks_total.Set(now.blocks_total);
+  metrics.kv_blocks_free.Set(now.blocks_free);
+  metrics.kv_blocks_cached.Set(now.blocks_cached);
+  metrics.kv_blocks_held.Set(held);
+  metrics.kv_cache_usage.Set(static_cast<double>(held) / now.blocks_total);
+  metrics.prefix_cache_queries.Increment(
+      static_cast<double>(now.prefix_query_tokens - before.prefix_query_tokens));
+  metrics.prefix_cache_hits.Increment(
+      static_cast<double>(now.prefix_hit_tokens - before.prefix_hit_tokens));
+  before = now;
+}
+
+caf::behavior manager(caf::stateful_actor<ManagerState>* self, KvCacheManagerCore* core,
+                      ServingMetrics* metrics) {
+  report(core->stats(), self->state.reported, *metrics);
+  return {
+      [self, core, metrics](const KvRequestBatch& batch) {
+        std::vector<KvReply> replies;
+        core->on_requests(*batch.requests, replies);
+        const KvStats stats = core->stats();
+        // An idle worker is the moment to look for blocks that were lost on the way.
+        if (stats.sequences == 0) core->check_invariants();
+        report(stats, self->state.reported, *metrics);
+        if (replies.empty()) return;
+        self->send(caf::actor_cast<caf::actor>(self->current_sender()),
+                   KvReplyBatch{std::make_shared<const std::vector<KvReply>>(std::move(replies))});
+      },
+  };
+}
+
+}  // namespace
+
+caf::actor spawn_kv_cache_manager(caf::actor_system& system, KvCacheManagerCore& core,
+                                  ServingMetrics& metrics) {
+  return system.spawn(manager, &core, &metrics);
+}
+
+}  // namespace troupe

@@ -1,0 +1,63 @@
+#include "actors/router/router_actor.h"
+
+#include <caf/event_based_actor.hpp>
+#include <caf/stateful_actor.hpp>
+#include <glog/logging.h>
+
+#include "actors/wire/codec.h"
+#include "actors/wire/inbox_actor.h"
+
+namespace troupe {
+namespace {
+
+using TickAtom = caf::atom_constant<caf::atom("tick")>;
+
+struct RouterState {
+  std::unique_ptr<RouterCore> core;
+};
+
+void dispatch(RouterCore& core, wire::Message message) {
+  struct Visitor {
+    RouterCore& core;
+    void operator()(wire::Accepted& m) { core.on_accepted(std::move(m)); }
+    void operator()(wire::Cancelled& m) { core.on_cancelled(m); }
+    void operator()(wire::Finished& m) { core.on_finished(m); }
+    void operator()(wire::Heartbeat& m) { core.on_heartbeat(m); }
+    // Not for a router: a peer's mistake, harmless.
+    void operator()(wire::Routed&) { LOG(WARNING) << "router: dropped a 'routed' message"; }
+    void operator()(wire::Rejected&) { LOG(WARNING) << "router: dropped a 'rejected' message"; }
+    void operator()(wire::Emitted&) { LOG(WARNING) << "router: dropped an 'emitted' message"; }
+    void operator()(wire::Health&) { LOG(WARNING) << "router: dropped a 'health' message"; }
+  };
+  std::visit(Visitor{core}, message);
+}
+
+caf::behavior router(caf::stateful_actor<RouterState>* self, const Clock* clock,
+                     wire::Outbox* outbox, const RoutingPolicy* policy,
+                     const RouterOptions& options) {
+  self->state.core = std::make_unique<RouterCore>(*clock, *outbox, *policy, options);
+  self->delayed_send(self, limits::kHeartbeatInterval, TickAtom::value);
+  return {
+      [self](const wire::Frame& frame) {
+        auto message = wire::decode(*frame.words);
+        if (!message.ok()) {
+          LOG(WARNING) << "router: " << message.status().message();
+          return;
+        }
+        dispatch(*self->state.core, std::move(message).value());
+      },
+      [self](TickAtom) {
+        self->delayed_send(self, limits::kHeartbeatInterval, TickAtom::value);
+        self->state.core->on_tick();
+      },
+  };
+}
+
+}  // namespace
+
+caf::actor spawn_router(caf::actor_system& system, const Clock& clock, wire::Outbox& outbox,
+                        const RoutingPolicy& policy, RouterOptions options) {
+  return system.spawn(router, &clock, &outbox, &policy, std::move(options));
+}
+
+}  // namespace troupe

@@ -1,0 +1,72 @@
+#pragma once
+// The numbers that a node reports at /metrics. Names and labels are those that dashboards made for
+// vLLM expect, so that they work unchanged; names of our own begin with "troupe_".
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <memory>
+#include <string>
+
+namespace troupe {
+
+// One registry with everything registered at construction, so that a name exists, at zero, before its
+// first event. The members are thread-safe. Ownership: the app's, passed by reference.
+class ServingMetrics final {
+ public:
+  explicit ServingMetrics(const std::string& model_name);
+  ServingMetrics(const ServingMetrics&) = delete;
+  ServingMetrics& operator=(const ServingMetrics&) = delete;
+
+  // Prometheus text format. Thread-safe.
+  [[nodiscard]] std::string serialize() const;
+
+ private:
+  std::map<std::string, std::string> labels_;
+  // Shared by shape of prometheus-cpp's interface; nobody else keeps it.
+  std::shared_ptr<prometheus::Registry> registry_;
+
+  prometheus::Gauge& gauge(const std::string& name, const std::string& help);
+  prometheus::Counter& counter(const std::string& name, const std::string& help,
+                               std::map<std::string, std::string> extra = {});
+  prometheus::Histogram& histogram(const std::string& name, const std::string& help,
+                                   prometheus::Histogram::BucketBoundaries buckets);
+
+ public:
+  // Worker: state now.
+  prometheus::Gauge& requests_running;
+  prometheus::Gauge& requests_waiting;
+  prometheus::Gauge& kv_cache_usage;  // share of blocks held by sequences, 0 to 1
+  prometheus::Gauge& kv_blocks_total;
+  prometheus::Gauge& kv_blocks_free;
+  prometheus::Gauge& kv_blocks_cached;  // unlocked: content kept for reuse, evictable
+  prometheus::Gauge& kv_blocks_held;    // by sequences, computing ones included
+  // Worker: counts.
+  prometheus::Counter& prefix_cache_queries;  // in tokens
+  prometheus::Counter& prefix_cache_hits;     // in tokens
+  prometheus::Counter& preemptions;
+  prometheus::Histogram& iteration_tokens;
+  // Gateway.
+  prometheus::Counter& prompt_tokens;
+  prometheus::Counter& generation_tokens;
+  prometheus::Counter& finished_stop;
+  prometheus::Counter& finished_length;
+  prometheus::Counter& finished_abort;
+  prometheus::Counter& finished_error;
+  prometheus::Histogram& time_to_first_token;
+  prometheus::Histogram& inter_token_latency;
+  prometheus::Histogram& time_per_output_token;
+  prometheus::Histogram& e2e_latency;
+  prometheus::Histogram& queue_time;
+  prometheus::Histogram& inference_time;
+  prometheus::Histogram& prefill_time;
+  prometheus::Histogram& decode_time;
+  prometheus::Histogram& request_prompt_tokens;
+  prometheus::Histogram& request_generation_tokens;
+  prometheus::Histogram& request_params_n;
+  prometheus::Histogram& request_params_max_tokens;
+};
+
+}  // namespace troupe

@@ -1,0 +1,144 @@
+#include "kernels/ops/ops.h"
+
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <limits>
+
+#include "kernels/reference/float16.h"
+#include "kernels/reference/ops_reference.h"
+#include "tests/unit/kernels/ops/ops_fixture.h"
+
+namespace troupe::test {
+namespace {
+
+constexpr uint32_t kWidths[] = {1, 2, 15, 16, 17, 31, 64, 100, 576, 577, 1536};
+
+BOOST_AUTO_TEST_CASE(exp_is_within_two_units_of_the_last_place) {
+  double worst = 0.0;
+  for (float x = -87.0F; x <= 88.0F; x += 0.00371F) {
+    const double exact = std::exp(static_cast<double>(x));
+    worst = std::max(worst, std::abs(exp_reference(x) - exact) / exact);
+  }
+  BOOST_TEST_MESSAGE("largest relative error of exp: " << worst);
+  BOOST_TEST(worst < 0x1p-22);
+  BOOST_TEST(exp_reference(0.0F) == 1.0F);
+  BOOST_TEST(exp_reference(-1e30F) == exp_reference(-87.0F));
+  BOOST_TEST(std::isfinite(exp_reference(std::numeric_limits<float>::infinity())));
+}
+
+BOOST_AUTO_TEST_CASE(rms_norm_is_bit_equal_on_every_instruction_set) {
+  for (uint32_t width : kWidths) {
+    Random random(width);
+    const std::vector<float> x = random.floats(width, 3.0F), weight = random.floats(width, 2.0F);
+    std::vector<float> expected(width);
+    scalar_ops().rms_norm(x.data(), weight.data(), 1e-5F, width, expected.data());
+    double squares = 0.0;
+    for (float v : x) squares += static_cast<double>(v) * v;
+    const double r = 1.0 / std::sqrt(squares / width + 1e-5);
+    for (uint32_t i = 0; i < width; ++i)
+      BOOST_TEST(std::abs(expected[i] - x[i] * r * weight[i]) <= 2e-6);
+    for (CpuIsa isa : vector_isas()) {
+      std::vector<float> out(width);
+      ops_for(isa).rms_norm(x.data(), weight.data(), 1e-5F, width, out.data());
+      check_same_bits(out, expected, "rms_norm of width " + std::to_string(width));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(swiglu_is_bit_equal_and_close_to_its_formula_over_the_whole_range) {
+  for (uint32_t width : kWidths) {
+    Random random(width);
+    std::vector<float> gate = random.floats(width, 120.0F);
+    const std::vector<float> up = random.floats(width, 2.0F);
+    std::vector<float> expected(width);
+    scalar_ops().swiglu(gate.data(), up.data(), width, expected.data());
+    for (uint32_t i = 0; i < width; ++i) {
+      const double exact = gate[i] / (1.0 + std::exp(-static_cast<double>(gate[i]))) * up[i];
+      BOOST_TEST(std::abs(expected[i] - exact) <= 1e-6 * std::abs(exact) + 1e-30);
+    }
+    for (CpuIsa isa : vector_isas()) {
+      std::vector<float> out = gate;
+      ops_for(isa).swiglu(out.data(), up.data(), width, out.data());
+      check_same_bits(out, expected, "swiglu of width " + std::to_string(width));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(add_and_rotate_are_bit_equal_on_every_instruction_set) {
+  for (uint32_t width : {2U, 8U, 14U, 16U, 18U, 30U, 48U, 64U, 128U}) {
+    Random random(width);
+    const std::vector<float> x = random.floats(width, 3.0F), y = random.floats(width, 3.0F);
+    std::vector<double> frequencies(width / 2);
+    std::vector<float> cosines(width), sines(width);
+    rope_frequencies(100000.0, 1.0, nullptr, width, frequencies.data());
+    rope_angles(77, frequencies.data(), width, cosines.data(), sines.data());
+    std::vector<float> sum = x, turned = x;
+    scalar_ops().add(sum.data(), y.data(), width);
+    scalar_ops().rotate(turned.data(), cosines.data(), sines.data(), width);
+    for (uint32_t i = 0; i < width; i += 2) {  // a turn keeps the length of each pair
+      const double before = std::hypot(x[i], x[i + 1]);
+      BOOST_TEST(std::abs(std::hypot(turned[i], turned[i + 1]) - before) <= 1e-6 * before);
+    }
+    for (CpuIsa isa : vector_isas()) {
+      std::vector<float> a = x, b = x;
+      ops_for(isa).add(a.data(), y.data(), width);
+      ops_for(isa).rotate(b.data(), cosines.data(), sines.data(), width);
+      check_same_bits(a, sum, "add of width " + std::to_string(width));
+      check_same_bits(b, turned, "rotate of width " + std::to_string(width));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(angles_of_rope_are_right_at_every_position_of_a_long_context) {
+  std::vector<double> frequencies(32);
+  std::vector<float> cosines(64), sines(64);
+  rope_frequencies(500000.0, 1.0, nullptr, 64, frequencies.data());
+  for (uint32_t i = 0; i < 32; ++i)
+    BOOST_TEST(std::abs(frequencies[i] / std::pow(500000.0, -2.0 * i / 64) - 1.0) < 1e-14);
+  for (uint32_t position : {0U, 1U, 2U, 3U, 5U, 100U, 8191U, 131071U, 67108863U}) {
+    rope_angles(position, frequencies.data(), 64, cosines.data(), sines.data());
+    for (uint32_t i = 0; i < 32; ++i) {
+      const double angle = position * frequencies[i];
+      BOOST_TEST(std::abs(cosines[2 * i] - std::cos(angle)) < 1e-7);
+      BOOST_TEST(std::abs(sines[2 * i + 1] - std::sin(angle)) < 1e-7);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(rope_frequencies_apply_linear_scale_and_factors) {
+  const float factors[] = {1.0F, 8.0F};
+  double plain[2], scaled[2];
+  rope_frequencies(10000.0, 1.0, nullptr, 4, plain);
+  rope_frequencies(10000.0, 0.25, factors, 4, scaled);
+  BOOST_TEST(plain[0] == 1.0);
+  BOOST_TEST(scaled[0] == 0.25);
+  BOOST_TEST(scaled[1] == plain[1] * 0.25 / 8.0);
+}
+
+BOOST_AUTO_TEST_CASE(stored_keys_and_values_are_rounded_and_saturated_alike_everywhere) {
+  for (uint32_t head_dim : {8U, 16U, 24U, 64U, 80U, 128U}) {
+    Random random(head_dim);
+    std::vector<float> x = random.floats(head_dim, 4.0F);
+    x[0] = 1e9F, x[1] = -1e9F, x[2] = std::numeric_limits<float>::infinity(), x[3] = 65519.0F;
+    x[4] = std::numeric_limits<float>::quiet_NaN(), x[5] = 1e-8F, x[6] = -3e-8F, x[7] = 6e-5F;
+    for (uint32_t token : {0U, 7U, 15U}) {
+      const std::vector<uint16_t> old(kv_head_elements(head_dim), 0x1234);
+      std::vector<uint16_t> key = old, value = old;
+      scalar_ops().store_key(x.data(), head_dim, token, key.data());
+      scalar_ops().store_value(x.data(), head_dim, token, value.data());
+      BOOST_TEST(f16_to_f32(key[token]) == 65504.0F);
+      BOOST_TEST(f16_to_f32(key[16 + token]) == -65504.0F);
+      BOOST_TEST(f16_to_f32(value[token * padded_head(head_dim) + 2]) == 65504.0F);
+      for (CpuIsa isa : vector_isas()) {
+        std::vector<uint16_t> key2 = old, value2 = old;
+        ops_for(isa).store_key(x.data(), head_dim, token, key2.data());
+        ops_for(isa).store_value(x.data(), head_dim, token, value2.data());
+        BOOST_TEST((key2 == key));
+        BOOST_TEST((value2 == value));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test

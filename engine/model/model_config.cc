@@ -1,0 +1,322 @@
+#include "engine/model/model_config.h"
+
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "base/assert.h"
+#include "engine/model/model_tensors.h"
+#include "engine/model/printable.h"
+
+namespace troupe {
+namespace {
+
+constexpr char kConvertAgain[] = "Convert the model again, or get another file.";
+
+// Reads the numbers of one architecture and keeps the first thing that went wrong, so that the
+// caller reads straight on and looks once.
+class ConfigReader final {
+ public:
+  ConfigReader(const GgufFile& file, std::string architecture)
+      : file_(file), architecture_(std::move(architecture)) {}
+
+  [[nodiscard]] const Status& status() const { return status_; }
+  [[nodiscard]] std::string key(std::string_view suffix) const {
+    return architecture_ + "." + std::string(suffix);
+  }
+  [[nodiscard]] bool has(std::string_view suffix) const { return file_.has(key(suffix)); }
+
+  uint32_t number(std::string_view suffix, uint32_t maximum) {
+    refuse_per_layer(suffix);
+    return in_range(suffix, file_.get_u32(key(suffix)), maximum);
+  }
+
+  uint32_t number_or(std::string_view suffix, uint32_t fallback, uint32_t maximum) {
+    refuse_per_layer(suffix);
+    return in_range(suffix, file_.get_u32_or(key(suffix), fallback), maximum);
+  }
+
+  // Positive and finite.
+  float positive_or(std::string_view suffix, float fallback) {
+    const Result<float> value = file_.get_f32_or(key(suffix), fallback);
+    if (!value.ok()) {
+      fail(value.status());
+      return fallback;
+    }
+    if (!std::isfinite(value.value()) || value.value() <= 0.0F) {
+      corrupt(suffix,
+              "is " + std::to_string(value.value()) + "; it must be a positive finite number");
+    }
+    return value.value();
+  }
+
+  void corrupt(std::string_view suffix, const std::string& what) {
+    fail({StatusCode::kDataLoss, file_.name() + ": metadata key " + quoted(key(suffix)) + " " +
+                                     what + ". " + kConvertAgain});
+  }
+
+  void unsupported(std::string_view suffix, const std::string& what) {
+    fail({StatusCode::kUnsupported, file_.name() + ": metadata key " + quoted(key(suffix)) + " " +
+                                        what + ". Use a plain llama-family model."});
+  }
+
+  void fail(Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+
+ private:
+  // Some architectures give a number per layer; here all layers are alike.
+  void refuse_per_layer(std::string_view suffix) {
+    const GgufValue* value = file_.find_value(key(suffix));
+    if (value != nullptr && value->type == GgufType::kArray)
+      unsupported(suffix, "differs by layer, which is not supported");
+  }
+
+  uint32_t in_range(std::string_view suffix, const Result<uint32_t>& value, uint32_t maximum) {
+    if (!value.ok()) {
+      fail(value.status());
+      return 1;
+    }
+    if (value.value() < 1 || value.value() > maximum) {
+      corrupt(suffix, "is " + std::to_string(value.value()) + "; it must be from 1 to " +
+                          std::to_string(maximum));
+      return 1;
+    }
+    return value.value();
+  }
+
+  const GgufFile& file_;
+  std::string architecture_;
+  Status status_;
+};
+
+// Keys that change the arithmetic of a llama file when they differ from the neutral value.
+struct NeutralKey {
+  std::string_view suffix;
+  double neutral;
+};
+constexpr NeutralKey kNeutralKeys[] = {
+    {"expert_count", 0},
+    {"logit_scale", 1},
+    {"residual_scale", 1},
+    {"embedding_scale", 1},
+    {"attention.clamp_kqv", 0},
+    {"attn_logit_softcapping", 0},
+    {"final_logit_softcapping", 0},
+    {"attention.max_alibi_bias", 0},
+};
+
+void check_neutral_keys(const GgufFile& file, ConfigReader& reader, uint32_t context_length) {
+  for (const NeutralKey& key : kNeutralKeys) {
+    const GgufValue* value = file.find_value(reader.key(key.suffix));
+    if (value == nullptr) continue;
+    const std::optional<int64_t> integer = integer_at(value->type, value->payload.data());
+    const Result<float> real = file.get_f32(value->key);
+    const bool neutral = integer ? static_cast<double>(*integer) == key.neutral
+                                 : real.ok() && static_cast<double>(real.value()) == key.neutral;
+    if (!neutral) {
+      reader.unsupported(key.suffix,
+                         "asks for an operation that the llama architecture of this "
+                         "build does not have");
+    }
+  }
+  const Result<uint32_t> window =
+      file.get_u32_or(reader.key("attention.sliding_window"), context_length);
+  if (!window.ok()) return reader.fail(window.status());
+  if (window.value() != 0 && window.value() < context_length)
+    reader.unsupported("attention.sliding_window", "asks for attention over a sliding window");
+}
+
+void read_shape(ConfigReader& reader, ModelConfig& config) {
+  config.layers = reader.number("block_count", ModelLimits::kLayersMax);
+  config.context_length = reader.number("context_length", ModelLimits::kContextMax);
+  config.width = reader.number("embedding_length", ModelLimits::kWidthMax);
+  config.ffn_width = reader.number("feed_forward_length", ModelLimits::kWidthMax);
+  config.heads = reader.number("attention.head_count", ModelLimits::kHeadsMax);
+  config.kv_heads =
+      reader.number_or("attention.head_count_kv", config.heads, ModelLimits::kHeadsMax);
+  if (!reader.status().ok()) return;
+  if (config.heads % config.kv_heads != 0) {
+    return reader.corrupt("attention.head_count",
+                          "is " + std::to_string(config.heads) +
+                              ", not a multiple of attention.head_count_kv " +
+                              std::to_string(config.kv_heads));
+  }
+  if (!reader.has("attention.key_length") && config.width % config.heads != 0) {
+    return reader.corrupt("embedding_length", "is " + std::to_string(config.width) +
+                                                  ", not a multiple of attention.head_count " +
+                                                  std::to_string(config.heads));
+  }
+  config.head_size = reader.number_or("attention.key_length", config.width / config.heads,
+                                      ModelLimits::kHeadSizeMax);
+  const uint32_t value_length =
+      reader.number_or("attention.value_length", config.head_size, ModelLimits::kHeadSizeMax);
+  if (!reader.status().ok()) return;
+  if (value_length != config.head_size) {
+    return reader.unsupported("attention.value_length", "is " + std::to_string(value_length) +
+                                                            " and differs from the key length " +
+                                                            std::to_string(config.head_size));
+  }
+  if (uint64_t{config.heads} * config.head_size > ModelLimits::kWidthMax) {
+    return reader.corrupt("attention.head_count", "is " + std::to_string(config.heads) +
+                                                      "; with heads of " +
+                                                      std::to_string(config.head_size) +
+                                                      " the width exceeds the limit of " +
+                                                      std::to_string(ModelLimits::kWidthMax));
+  }
+}
+
+// The frequencies of Llama 3.1 and later as factors that divide them: long wavelengths are
+// stretched by `factor`, short ones stay, those between are interpolated. The formula is Meta's
+// (llama-models, apply_scaling), as `transformers` has it under rope type "llama3".
+void read_llama3_scaling(ConfigReader& reader, ModelConfig& config) {
+  const float factor = reader.positive_or("rope.scaling.factor", 8.0F);
+  const float low = reader.positive_or("rope.scaling.low_freq_factor", 1.0F);
+  const float high = reader.positive_or("rope.scaling.high_freq_factor", 4.0F);
+  const double original =
+      reader.number_or("rope.scaling.original_context_length", 8192, ModelLimits::kContextMax);
+  if (!reader.status().ok()) return;
+  if (high <= low) {
+    return reader.corrupt("rope.scaling.high_freq_factor", "must be above low_freq_factor");
+  }
+  const double long_wave = original / low;
+  const double short_wave = original / high;
+  for (uint32_t i = 0; i < config.rope_dims / 2; ++i) {
+    const double frequency = std::pow(double{config.rope_freq_base}, -2.0 * i / config.rope_dims);
+    const double wave = 2.0 * std::numbers::pi / frequency;
+    double divisor = 1.0;
+    if (wave > long_wave) {
+      divisor = factor;
+    } else if (wave > short_wave) {
+      const double smooth = (original / wave - low) / (double{high} - low);
+      divisor = 1.0 / ((1.0 - smooth) / factor + smooth);
+    }
+    config.rope_factors.push_back(static_cast<float>(divisor));
+  }
+}
+
+void read_rope(const GgufFile& file, ConfigReader& reader, ModelConfig& config) {
+  config.rope_dims =
+      reader.number_or("rope.dimension_count", config.head_size, ModelLimits::kHeadSizeMax);
+  if (!reader.status().ok()) return;
+  if (config.rope_dims % 2 != 0 || config.rope_dims > config.head_size) {
+    return reader.corrupt("rope.dimension_count",
+                          "is " + std::to_string(config.rope_dims) +
+                              "; it must be even and at most the head size " +
+                              std::to_string(config.head_size));
+  }
+  config.rope_freq_base = reader.positive_or("rope.freq_base", 10'000.0F);
+  const Result<std::string_view> type =
+      file.get_string_or(reader.key("rope.scaling.type"), "unspecified");
+  if (!type.ok()) return reader.fail(type.status());
+  // Files from before rope.scaling.* have rope.scale_linear alone.
+  const bool old_linear = type.value() == "unspecified" && reader.has("rope.scale_linear");
+  if (type.value() == "linear" || old_linear) {
+    config.rope_linear_scale =
+        1.0F / reader.positive_or(old_linear ? "rope.scale_linear" : "rope.scaling.factor", 1.0F);
+    // A subnormal factor has no finite reciprocal.
+    if (!std::isfinite(config.rope_linear_scale) || config.rope_linear_scale <= 0.0F)
+      reader.corrupt("rope.scaling.factor", "is too far from 1");
+  } else if (type.value() == "llama3") {
+    if (file.find_tensor("rope_freqs.weight") == nullptr) read_llama3_scaling(reader, config);
+  } else if (type.value() != "none" && type.value() != "unspecified") {
+    reader.unsupported("rope.scaling.type",
+                       "is " + quoted(type.value()) + "; none, linear and llama3 are supported");
+  }
+}
+
+// The vocabulary is as long as the embedding table; every other claim about it must agree.
+void read_vocab(const GgufFile& file, ConfigReader& reader, ModelConfig& config) {
+  const GgufTensor* table = file.find_tensor("token_embd.weight");
+  if (table == nullptr) return reader.fail(missing_tensor(file, "token_embd.weight"));
+  if (table->rank != 2 || table->dims[1] > ModelLimits::kVocabMax) {
+    return reader.fail({StatusCode::kDataLoss,
+                        file.name() + ": tensor 'token_embd.weight' has the shape " +
+                            shape_text(*table) + "; it must be [width, vocabulary] with at most " +
+                            std::to_string(ModelLimits::kVocabMax) + " tokens. " + kConvertAgain});
+  }
+  config.vocab = static_cast<uint32_t>(table->dims[1]);
+  const uint32_t stated = reader.number_or("vocab_size", config.vocab, ModelLimits::kVocabMax);
+  if (reader.status().ok() && stated != config.vocab) {
+    return reader.corrupt("vocab_size", "is " + std::to_string(stated) +
+                                            " but token_embd.weight has " +
+                                            std::to_string(config.vocab) + " rows");
+  }
+  const GgufValue* tokens = file.find_value("tokenizer.ggml.tokens");
+  if (tokens != nullptr && tokens->count != config.vocab) {
+    reader.fail({StatusCode::kDataLoss,
+                 file.name() + ": metadata key 'tokenizer.ggml.tokens' has " +
+                     std::to_string(tokens->count) + " tokens but token_embd.weight has " +
+                     std::to_string(config.vocab) + " rows. " + kConvertAgain});
+  }
+}
+
+// rope_freqs.weight: the factors of Llama 3, ready made by the converter.
+Status read_rope_factors(const GgufFile& file, ModelConfig& config) {
+  const GgufTensor* tensor = file.find_tensor("rope_freqs.weight");
+  if (tensor == nullptr) return {};
+  const auto bad = [&](const std::string& what) {
+    return Status(StatusCode::kDataLoss,
+                  file.name() + ": tensor 'rope_freqs.weight' " + what + ". " + kConvertAgain);
+  };
+  if (tensor->type != WeightType::kF32 || tensor->rank != 1 ||
+      tensor->dims[0] != config.rope_dims / 2) {
+    return bad("is " + std::string(traits_of(tensor->type).name) + " " + shape_text(*tensor) +
+               "; it must be F32 [" + std::to_string(config.rope_dims / 2) + "]");
+  }
+  config.rope_factors.resize(tensor->dims[0]);
+  std::memcpy(config.rope_factors.data(), tensor->data, tensor->bytes);
+  for (const float factor : config.rope_factors) {
+    if (!std::isfinite(factor) || factor <= 0.0F)
+      return bad("holds " + std::to_string(factor) + "; factors are positive and finite");
+  }
+  return {};
+}
+
+Result<std::string> read_architecture(const GgufFile& file) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string_view architecture,
+                          file.get_string("general.architecture"));
+  if (architecture == "llama") return std::string(architecture);
+  return Status(StatusCode::kUnsupported,
+                file.name() + ": the model's architecture is " + quoted(architecture) +
+                    "; this build serves: llama. Use a model of that architecture (SmolLM2, Llama "
+                    "2 and 3, Mistral).");
+}
+
+}  // namespace
+
+Result<ModelDescription> read_model(const GgufFile& file) {
+  ModelDescription model;
+  ModelConfig& config = model.config;
+  TROUPE_ASSIGN_OR_RETURN(config.architecture, read_architecture(file));
+  TROUPE_ASSIGN_OR_RETURN(const std::string_view name, file.get_string_or("general.name", ""));
+  config.name = name;
+  ConfigReader reader(file, config.architecture);
+  read_shape(reader, config);
+  if (reader.status().ok()) read_rope(file, reader, config);
+  if (!reader.has("attention.layer_norm_rms_epsilon"))
+    reader.corrupt("attention.layer_norm_rms_epsilon", "is missing");
+  config.rms_epsilon = reader.positive_or("attention.layer_norm_rms_epsilon", 1e-5F);
+  check_neutral_keys(file, reader, config.context_length);
+  read_vocab(file, reader, config);
+  TROUPE_RETURN_IF_ERROR(reader.status());
+  TROUPE_RETURN_IF_ERROR(read_rope_factors(file, config));
+  config.tied_output = file.find_tensor("output.weight") == nullptr;
+  TROUPE_ASSIGN_OR_RETURN(model.tensors, bind_tensors(file, config));
+  TROUPE_ASSERT(config.rope_factors.empty() || config.rope_factors.size() == config.rope_dims / 2,
+                config.rope_dims);
+  TROUPE_ASSERT(model.tensors.layers.size() == config.layers, config.layers);
+  return model;
+}
+
+MemoryEstimate estimate_memory(const GgufFile& file, const ModelConfig& config,
+                               uint32_t kv_element_bytes) {
+  MemoryEstimate estimate;
+  for (const GgufTensor& tensor : file.tensors()) estimate.weight_bytes += tensor.bytes;
+  // One key and one value per KV head and layer.
+  estimate.kv_bytes_per_token = uint64_t{2} * config.layers * config.kv_width() * kv_element_bytes;
+  estimate.kv_bytes_per_block = estimate.kv_bytes_per_token * kBlockTokens;
+  return estimate;
+}
+
+}  // namespace troupe

@@ -17,9 +17,11 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
+#include "engine/sample/ranking.h"
 #include "engine/sample/sampling_params.h"
 #include "troupe/status.h"
 
@@ -66,24 +68,36 @@ class Sampler final {
 
  private:
   struct Peak {  // the highest logit and the first token that has it
-    float value = 0.0F;
+    float logit = 0.0F;
     TokenId token = 0;
   };
-  [[nodiscard]] Result<Peak> find_peak(std::span<const float> logits) const;
+  // The steps, in their order.
+  [[nodiscard]] static Result<Peak> find_peak(std::span<const float> logits);
   void add_logprobs(std::span<const float> logits, const Peak& peak, uint32_t top,
                     SampledToken& out);
-  [[nodiscard]] Result<bool> adjust(std::span<const float> logits, const SamplingParams& params,
-                                    const SampleContext& context);
+  [[nodiscard]] bool changes_logits(const SamplingParams& params,
+                                    const SampleContext& context) const;
+  [[nodiscard]] Status adjust(std::span<const float> logits, const SamplingParams& params,
+                              const SampleContext& context);
   [[nodiscard]] Status apply_penalties(const SamplingParams& params, const SampleContext& context);
-  [[nodiscard]] TokenId draw(std::span<const float> logits, const Peak& peak,
-                             const SamplingParams& params, uint64_t position);
+  void gather_candidates(std::span<const float> logits, const SamplingParams& params);
+  void weigh_candidates(const Peak& peak, float temperature);
+  void keep_top_p(float top_p);
+  void keep_min_p(float min_p);
+  [[nodiscard]] TokenId draw(uint64_t seed, uint64_t position) const;
+  // kInternal when a token is outside the vocabulary.
+  [[nodiscard]] Status check_tokens(std::span<const TokenId> tokens, std::string_view what) const;
 
   const uint32_t vocab_size_;
   const std::vector<TokenId> end_tokens_;
   std::vector<float> adjusted_;   // the logits after steps 2 to 4
-  std::vector<double> weights_;   // exp((logit − highest) / T); 0 = filtered out
   std::vector<uint32_t> counts_;  // per token, how often in the output; all 0 between calls
   std::vector<uint8_t> seen_;     // per token, whether in prompt or output; all 0 between calls
+  Ranking ranking_;
+  std::vector<Rank> ranks_;
+  std::vector<Rank> candidates_;  // by ascending id
+  std::vector<double> weights_;   // e^((logit − highest) / T) of each, or 0: filtered out
+  std::vector<double> masses_;    // per bucket of the ranking, the sum of its weights
 };
 
 }  // namespace troupe

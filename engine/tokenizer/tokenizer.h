@@ -19,6 +19,7 @@ namespace troupe {
 class MergeTable;
 class PreTokenizer;
 class SpecialTokenFinder;
+class StringIndex;
 
 // A run of text and whether the spellings of special tokens in it mean these tokens. A chat
 // template's own text does; what a user wrote does not, so that a user who spells "<|im_end|>" has
@@ -41,7 +42,7 @@ class Tokenizer final {
   static constexpr size_t kMaxTextBytes = size_t{4} << 20;
   static constexpr size_t kMaxTokens = size_t{1} << 21;
   static constexpr size_t kMaxMerges = size_t{1} << 22;
-  static constexpr size_t kMaxTokenBytes = size_t{1} << 16;
+  static constexpr size_t kMaxVocabularyBytes = size_t{256} << 20;  // all tokens together
 
   // kUnsupported: a kind of vocabulary or a pre-tokeniser that is not known, named in the message.
   // kDataLoss: the vocabulary contradicts itself.
@@ -94,19 +95,23 @@ class Tokenizer final {
 
  private:
   Tokenizer();
-  // The parts of create(), in its order.
-  [[nodiscard]] Status take_ids(const TokenizerSpec& spec);
+  // The parts of create(), in its order; in tokenizer_load.cc.
   [[nodiscard]] Status take_tokens(const TokenizerSpec& spec);
+  [[nodiscard]] Status take_special_spellings();
   [[nodiscard]] Status take_merges(const TokenizerSpec& spec);
-  void take_end_tokens(const TokenizerSpec& spec);
+  [[nodiscard]] Status take_special_ids(const TokenizerSpec& spec);
+  void take_whole_words();
   // Appends the ids of ordinary text that is known to be UTF-8.
   [[nodiscard]] Status encode_ordinary(std::string_view text, std::vector<TokenId>& ids) const;
 
   std::string bytes_;                   // the tokens' raw bytes, one after the other
   std::vector<uint32_t> byte_offsets_;  // token i is [byte_offsets_[i], byte_offsets_[i + 1])
   std::vector<TokenType> types_;
-  std::array<TokenId, 256> byte_tokens_{};  // the token of each single byte, or kNoToken
+  // The token of each single byte. A byte without one has the id vocab_size(): no merge knows that
+  // id.
+  std::array<TokenId, 256> byte_tokens_{};
   std::unique_ptr<MergeTable> merges_;
+  std::unique_ptr<StringIndex> whole_words_;  // null unless the rule takes whole words first
   std::unique_ptr<PreTokenizer> pre_tokenizer_;
   std::unique_ptr<SpecialTokenFinder> specials_;
   std::vector<TokenId> end_tokens_;

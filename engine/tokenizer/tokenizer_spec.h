@@ -34,7 +34,6 @@ struct TokenizerSpec {
   TokenId eos = kNoToken;                // end of sequence
   TokenId eot = kNoToken;                // end of turn
   TokenId eom = kNoToken;                // end of message (a tool is asked)
-  TokenId unk = kNoToken;
   TokenId pad = kNoToken;
   bool add_bos = false;  // every prompt starts with `bos`
   bool add_eos = false;  // every prompt ends with `eos`

@@ -10,10 +10,6 @@ namespace {
 
 constexpr double kLatestWeight = 0.1;  // of the latest step in the learned means
 
-FinishReason to_finish_reason(EndReason reason) {
-  return reason == EndReason::kStop ? FinishReason::kStop : FinishReason::kLength;
-}
-
 }  // namespace
 
 DecodeCore::DecodeCore(const Clock& clock, wire::Outbox& outbox, WorkerPorts& ports,
@@ -203,7 +199,7 @@ wire::End DecodeCore::end_of(const Sequence& sequence, const Request& request,
   end.error = emission.failed;
   end.prompt_tokens = sequence.prompt_tokens;
   if (emission.end) {
-    end.reason = to_finish_reason(emission.end->reason);
+    end.reason = emission.end->reason;
     end.stop_token = emission.end->stop_token;
     end.cached_tokens = emission.end->cached_tokens;
   }

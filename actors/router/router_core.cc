@@ -100,7 +100,9 @@ void RouterCore::on_heartbeat(const wire::Heartbeat& message) {
                 "its worker's device has made no progress for " +
                     std::to_string(message.step_age.count()) + " ms");
   }
+  const bool changed = worker->view.accepting == message.stalled;
   worker->view.accepting = !message.stalled;
+  if (changed) tell_health();
 }
 
 void RouterCore::on_tick() {
@@ -114,6 +116,10 @@ void RouterCore::on_tick() {
                          std::to_string(limits::kHeartbeatTimeout.count()) + " ms");
     }
   }
+  tell_health();
+}
+
+void RouterCore::tell_health() {
   // A gateway that cannot be reached is on its way out; it needs no news.
   for (const std::string& gateway : options_.gateways) {
     [[maybe_unused]] const Status sent = outbox_.send(gateway, health());

@@ -63,6 +63,7 @@ class RouterCore {
   void forget(Flights::iterator flight);
   [[nodiscard]] Worker* find_worker(WorkerId id);
   [[nodiscard]] wire::Health health() const;
+  void tell_health();
   // Predicted time until a place is free: by Little's law, mean duration / requests in flight.
   [[nodiscard]] std::chrono::milliseconds predicted_wait() const;
 

@@ -1,0 +1,164 @@
+#include "apps/troupe/loaded_model.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <sstream>
+#include <thread>
+
+#include "base/assert.h"
+#include "base/os/entropy.h"
+#include "base/os/memory.h"
+#include "engine/backend/cpu/cpu_backend.h"
+#include "engine/backend/cpu/reference_backend.h"
+#include "engine/tokenizer/gguf_tokenizer.h"
+#include "kernels/cpu/isa.h"
+
+namespace troupe {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kDefaultKvBytesMax = 4096 * kMiB;
+constexpr uint64_t kDefaultKvShare = 4;  // one part in four of the available memory
+
+std::string mib(uint64_t bytes) {
+  return std::to_string((bytes + kMiB - 1) / kMiB) + " MiB";
+}
+
+Result<CpuIsa> choose_isa(const std::string& name) {
+  if (name == "auto") return detect_best_cpu_isa();
+  const auto isa = parse_cpu_isa(name);
+  if (!isa) return invalid_argument("--isa " + name + " is unknown; try auto");
+  if (!supports(*isa)) {
+    return Status{StatusCode::kUnsupported,
+                  "--isa " + name + ": this machine does not have it; its best is " +
+                      std::string(to_string(detect_best_cpu_isa()))};
+  }
+  return *isa;
+}
+
+uint32_t choose_threads(uint32_t asked) {
+  return asked != 0 ? asked : std::max(1U, std::thread::hardware_concurrency());
+}
+
+// A line that rewrites itself on a terminal; elsewhere nothing until the end.
+LoadProgress progress_line() {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  return [terminal](uint64_t done, uint64_t total) {
+    if (!terminal) return;
+    std::cerr << "\rloading " << done * 100 / std::max<uint64_t>(total, 1) << " % of " << mib(total)
+              << (done == total ? "\n" : "") << std::flush;
+  };
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const EngineOptions& options,
+                                                       const Clock& clock) {
+  std::unique_ptr<LoadedModel> loaded(new LoadedModel());
+  TROUPE_RETURN_IF_ERROR(loaded->open(options));
+  TROUPE_RETURN_IF_ERROR(loaded->upload(options));
+  TROUPE_RETURN_IF_ERROR(loaded->size_pool(options));
+  TROUPE_RETURN_IF_ERROR(loaded->make_executor(options, clock));
+  return loaded;
+}
+
+Status LoadedModel::open(const EngineOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(file_, GgufFile::open(options.model_path));
+  TROUPE_ASSIGN_OR_RETURN(description_, read_model(*file_));
+  TROUPE_ASSIGN_OR_RETURN(const TokenizerSpec spec, tokenizer_spec_of(*file_));
+  TROUPE_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::create(spec));
+  if (tokenizer_->vocab_size() != description_->config.vocab) {
+    return {StatusCode::kDataLoss,
+            options.model_path + ": the tokenizer has " + std::to_string(tokenizer_->vocab_size()) +
+                " tokens, the embedding table " + std::to_string(description_->config.vocab) +
+                "; they must agree: get the file anew"};
+  }
+  constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
+  if (!file_->has(kTemplateKey)) return ok_status();
+  TROUPE_ASSIGN_OR_RETURN(const std::string_view source, file_->get_string(kTemplateKey));
+  auto compiled = ChatTemplate::compile(std::string(source));
+  if (!compiled.ok()) {
+    return {compiled.status().code(),
+            options.model_path + ": its chat template: " + compiled.status().message()};
+  }
+  chat_template_ = std::move(compiled).value();
+  return ok_status();
+}
+
+Status LoadedModel::upload(const EngineOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options.isa));
+  const uint32_t threads = choose_threads(options.threads);
+  const uint64_t weights = estimate_memory(*file_, description_->config, 2).weight_bytes;
+  if (const auto available = available_memory_bytes(); available.ok() && weights > available.value()) {
+    return {StatusCode::kResourceExhausted,
+            options.model_path + " needs " + mib(weights) + " for its weights, but only " +
+                mib(available.value()) + " of memory are available; free some or take a smaller model"};
+  }
+  if (options.backend == "reference") {
+    backend_ = std::make_unique<ReferenceBackend>(ReferenceBackendOptions{threads});
+  } else {
+    backend_ = std::make_unique<CpuBackend>(CpuBackendOptions{threads, isa});
+  }
+  TROUPE_ASSIGN_OR_RETURN(
+      model_, LlamaModel::load(*file_, description_->config, *backend_, progress_line()));
+  return file_->check_unchanged();
+}
+
+Status LoadedModel::size_pool(const EngineOptions& options) {
+  const uint64_t block = Executor::block_bytes(description_->config);
+  uint64_t pool = options.kv_blocks * block;
+  const auto available = available_memory_bytes();
+  if (options.kv_blocks == 0) {
+    pool = options.kv_memory_mib * kMiB;
+    if (pool == 0) {
+      TROUPE_RETURN_IF_ERROR(available.ok() ? ok_status() : available.status());
+      pool = std::min(available.value() / kDefaultKvShare, kDefaultKvBytesMax);
+    }
+  }
+  if (available.ok() && pool > available.value()) {
+    return {StatusCode::kResourceExhausted,
+            "the KV pool would take " + mib(pool) + ", but only " + mib(available.value()) +
+                " of memory are available; lower --kv-memory or --kv-blocks"};
+  }
+  const uint64_t blocks = pool / block;
+  if (blocks == 0) {
+    return {StatusCode::kResourceExhausted,
+            "the KV pool of " + mib(pool) + " holds not even one block of " + mib(block) +
+                "; raise --kv-memory or free memory"};
+  }
+  kv_blocks_ = static_cast<uint32_t>(std::min<uint64_t>(blocks, UINT32_MAX / kBlockTokens));
+  context_tokens_ = description_->config.context_length;
+  if (options.context_tokens > context_tokens_) {
+    return invalid_argument("--context-length " + std::to_string(options.context_tokens) +
+                            " exceeds the model's " + std::to_string(context_tokens_));
+  }
+  if (options.context_tokens != 0) context_tokens_ = options.context_tokens;
+  context_tokens_ = std::min(context_tokens_, kv_blocks_ * kBlockTokens);
+  return ok_status();
+}
+
+Status LoadedModel::make_executor(const EngineOptions& options, const Clock& clock) {
+  ExecutorLimits limits;
+  limits.step_tokens_max = options.step_tokens_max;
+  limits.kv_blocks = kv_blocks_;
+  TROUPE_ASSIGN_OR_RETURN(executor_, Executor::make(*backend_, *model_, clock, limits));
+  hasher_ = std::make_unique<Xxh3BlockHasher>(entropy_u64());
+  KvCacheManagerOptions manager;
+  manager.blocks = kv_blocks_;
+  kv_cache_manager_ = std::make_unique<KvCacheManagerCore>(manager, *hasher_);
+  return ok_status();
+}
+
+std::string LoadedModel::summary() const {
+  std::ostringstream out;
+  out << description_->config.architecture << " model of " << description_->config.layers
+      << " layers on " << backend_->description() << "; weights " << mib(backend_->weight_bytes())
+      << ", KV pool " << kv_blocks_ << " blocks of " << kBlockTokens << " tokens ("
+      << mib(kv_blocks_ * Executor::block_bytes(description_->config)) << "), context "
+      << context_tokens_ << " tokens";
+  return out.str();
+}
+
+}  // namespace troupe

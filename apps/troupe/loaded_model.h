@@ -1,0 +1,64 @@
+#pragma once
+// A model file made ready to serve: mapped, checked, tokenizer and chat template built, weights on the
+// device, KV pool allocated.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "actors/kv_cache_manager/kv_cache_manager_core.h"
+#include "apps/troupe/options.h"
+#include "base/clock.h"
+#include "engine/backend/backend.h"
+#include "engine/chat_template/chat_template.h"
+#include "engine/kv/block_hash.h"
+#include "engine/model/executor.h"
+#include "engine/model/gguf_file.h"
+#include "engine/model/model_config.h"
+#include "engine/tokenizer/tokenizer.h"
+
+namespace troupe {
+
+class LoadedModel final {
+ public:
+  // Shows its progress on standard error. `clock` must outlive the result.
+  [[nodiscard]] static Result<std::unique_ptr<LoadedModel>> load(const EngineOptions& options,
+                                                                 const Clock& clock);
+  LoadedModel(const LoadedModel&) = delete;
+  LoadedModel& operator=(const LoadedModel&) = delete;
+
+  [[nodiscard]] const Tokenizer& tokenizer() const { return *tokenizer_; }
+  // Null: the file has no chat template.
+  [[nodiscard]] const ChatTemplate* chat_template() const {
+    return chat_template_ ? &*chat_template_ : nullptr;
+  }
+  [[nodiscard]] Executor& executor() { return *executor_; }
+  [[nodiscard]] KvCacheManagerCore& kv_cache_manager() { return *kv_cache_manager_; }
+  [[nodiscard]] uint32_t kv_blocks() const { return kv_blocks_; }
+  // Of a sequence, prompt and output: the model's or, where smaller, what was asked for or fits the pool.
+  [[nodiscard]] uint32_t context_tokens() const { return context_tokens_; }
+  // One line for the log: model, device, memory.
+  [[nodiscard]] std::string summary() const;
+
+ private:
+  LoadedModel() = default;
+  [[nodiscard]] Status open(const EngineOptions& options);
+  [[nodiscard]] Status upload(const EngineOptions& options);
+  [[nodiscard]] Status size_pool(const EngineOptions& options);
+  [[nodiscard]] Status make_executor(const EngineOptions& options, const Clock& clock);
+
+  // In the order of their dependence: destruction runs backwards.
+  std::unique_ptr<GgufFile> file_;
+  std::optional<ModelDescription> description_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> chat_template_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<LlamaModel> model_;
+  uint32_t kv_blocks_ = 0;
+  uint32_t context_tokens_ = 0;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<BlockHasher> hasher_;
+  std::unique_ptr<KvCacheManagerCore> kv_cache_manager_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,120 @@
+#include "apps/troupe/local_cluster.h"
+
+#include <caf/send.hpp>
+#include <glog/logging.h>
+
+#include "actors/device/device_actor.h"
+#include "actors/kv_cache_manager/kv_cache_manager_actor.h"
+#include "actors/wire/codec.h"
+#include "base/assert.h"
+#include "base/os/entropy.h"
+
+namespace troupe {
+namespace {
+
+constexpr const char* kGatewayEndpoint = "gateway/0";
+constexpr const char* kRouterEndpoint = "router";
+constexpr const char* kWorkerEndpoint = "worker/0";
+constexpr WorkerId kWorker{0};
+// The actors only plan and pass on; the device computes on threads of its own.
+constexpr size_t kActorThreads = 1;
+constexpr kj::Duration kReadyPoll = 5 * kj::MILLISECONDS;
+
+}  // namespace
+
+Result<std::unique_ptr<LocalCluster>> LocalCluster::start(
+    const EngineOptions& options, LoadedModel& loaded, const Clock& clock, ServingMetrics& metrics,
+    kj::UnixEventPort& event_port, kj::Timer& timer) {
+  std::unique_ptr<LocalCluster> cluster(
+      new LocalCluster(options, loaded, clock, metrics, event_port, timer));
+  TROUPE_RETURN_IF_ERROR(cluster->spawn(options, clock, metrics));
+  return cluster;
+}
+
+LocalCluster::LocalCluster(const EngineOptions& options, LoadedModel& loaded, const Clock& clock,
+                           ServingMetrics& metrics, kj::UnixEventPort& event_port, kj::Timer& timer)
+    : loaded_(loaded), timer_(timer), outbox_(transport_) {
+  gateway_ = std::make_unique<GatewayCore>(clock, outbox_, metrics,
+                                           GatewayOptions{kGatewayEndpoint, kRouterEndpoint});
+  gateway_inbox_ = std::make_unique<EventLoopInbox>(
+      event_port, [this](const MessageWords& words) { on_message(words); });
+  // Work stealing polls when idle; sharing sleeps.
+  config_.set("scheduler.policy", caf::atom("sharing"));
+  config_.set("scheduler.max-threads", kActorThreads);
+  router_options_.requests_in_flight_max = options.requests_in_flight_max;
+  router_options_.workers = {{kWorker, kWorkerEndpoint}};
+  router_options_.gateways = {kGatewayEndpoint};
+}
+
+// Each endpoint is bound before whoever sends to it exists, so that no first message is lost.
+Status LocalCluster::spawn(const EngineOptions& options, const Clock& clock,
+                           ServingMetrics& metrics) {
+  TROUPE_RETURN_IF_ERROR(transport_.bind(kGatewayEndpoint, *gateway_inbox_));
+  loop_ = gateway_inbox_->run().exclusiveJoin(tick()).eagerlyEvaluate([](kj::Exception&& e) {
+    LOG(FATAL) << "the gateway's loop ended: " << e.getDescription().cStr();
+  });
+  system_.emplace(config_);
+  router_ = spawn_router(*system_, clock, outbox_, policy_, router_options_);
+  router_inbox_ = std::make_unique<wire::ActorInbox>(router_);
+  TROUPE_RETURN_IF_ERROR(transport_.bind(kRouterEndpoint, *router_inbox_));
+
+  DecodeOptions decode;
+  decode.worker = kWorker;
+  decode.incarnation = entropy_u64() | 1;
+  decode.router = kRouterEndpoint;
+  decode.scheduler.blocks_total = loaded_.kv_blocks();
+  decode.scheduler.context_tokens = loaded_.context_tokens();
+  decode.scheduler.end_tokens = loaded_.tokenizer().end_tokens();
+  decode.scheduler.step_tokens_max = options.step_tokens_max;
+  decode.scheduler.running_max = options.running_max;
+  const caf::actor device = spawn_device(*system_, loaded_.executor());
+  const caf::actor manager = spawn_kv_cache_manager(*system_, loaded_.kv_cache_manager(), metrics);
+  decode_ = spawn_decode(*system_, clock, outbox_, metrics, std::move(decode), device, manager);
+  decode_inbox_ = std::make_unique<wire::ActorInbox>(decode_);
+  return transport_.bind(kWorkerEndpoint, *decode_inbox_);
+}
+
+LocalCluster::~LocalCluster() {
+  loop_.reset();
+  for (const char* endpoint : {kGatewayEndpoint, kRouterEndpoint, kWorkerEndpoint}) {
+    transport_.unbind(endpoint);
+  }
+  if (router_) caf::anon_send_exit(router_, caf::exit_reason::user_shutdown);
+  // Its device and its manager follow it.
+  if (decode_) caf::anon_send_exit(decode_, caf::exit_reason::user_shutdown);
+  router_inbox_.reset();
+  decode_inbox_.reset();
+  router_ = nullptr;
+  decode_ = nullptr;
+  system_.reset();  // waits for the actors
+}
+
+void LocalCluster::on_message(const MessageWords& words) {
+  auto decoded = wire::decode(words);
+  if (!decoded.ok()) {
+    LOG(WARNING) << "gateway: " << decoded.status().message();
+    return;
+  }
+  const wire::Message& message = decoded.value();
+  if (const auto* emitted = std::get_if<wire::Emitted>(&message)) return gateway_->on_emitted(*emitted);
+  if (const auto* rejected = std::get_if<wire::Rejected>(&message)) {
+    return gateway_->on_rejected(*rejected);
+  }
+  if (const auto* health = std::get_if<wire::Health>(&message)) return gateway_->on_health(*health);
+  LOG(WARNING) << "gateway: dropped a message that is not for a gateway";
+}
+
+kj::Promise<void> LocalCluster::tick() {
+  constexpr kj::Duration kInterval = limits::kHeartbeatInterval.count() * kj::MILLISECONDS;
+  return timer_.afterDelay(kInterval).then([this] {
+    gateway_->on_tick();
+    return tick();
+  });
+}
+
+kj::Promise<void> LocalCluster::ready() {
+  if (gateway_->health().ok()) return kj::READY_NOW;
+  return timer_.afterDelay(kReadyPoll).then([this] { return ready(); });
+}
+
+}  // namespace troupe

@@ -1,0 +1,66 @@
+#pragma once
+// A whole cluster in one process: gateway, router, one worker in the role `mixed` with its device and
+// KV-cache manager, joined by the loopback transport. The only place of this program that picks
+// implementations.
+
+#include <kj/async-unix.h>
+#include <kj/timer.h>
+
+#include <memory>
+#include <optional>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+#include "actors/decode/decode_actor.h"
+#include "actors/gateway/event_loop_inbox.h"
+#include "actors/gateway/gateway_core.h"
+#include "actors/router/router_actor.h"
+#include "actors/wire/inbox_actor.h"
+#include "actors/wire/transport_outbox.h"
+#include "apps/troupe/loaded_model.h"
+#include "policies/routing/least_loaded.h"
+#include "transport/loopback/loopback_transport.h"
+
+namespace troupe {
+
+// Lives on the thread of its event loop. Destroying it ends the actors and waits for the step in
+// flight.
+class LocalCluster final {
+ public:
+  // `loaded`, `clock` and `metrics` must outlive the cluster.
+  [[nodiscard]] static Result<std::unique_ptr<LocalCluster>> start(
+      const EngineOptions& options, LoadedModel& loaded, const Clock& clock, ServingMetrics& metrics,
+      kj::UnixEventPort& event_port, kj::Timer& timer);
+  ~LocalCluster();
+  LocalCluster(const LocalCluster&) = delete;
+  LocalCluster& operator=(const LocalCluster&) = delete;
+
+  [[nodiscard]] GatewayCore& gateway() { return *gateway_; }
+  // Resolves when the worker has been heard of and requests are taken; it takes one heartbeat.
+  [[nodiscard]] kj::Promise<void> ready();
+
+ private:
+  LocalCluster(const EngineOptions& options, LoadedModel& loaded, const Clock& clock,
+               ServingMetrics& metrics, kj::UnixEventPort& event_port, kj::Timer& timer);
+
+  void on_message(const MessageWords& words);
+  [[nodiscard]] kj::Promise<void> tick();
+  [[nodiscard]] Status spawn(const EngineOptions& options, const Clock& clock, ServingMetrics& metrics);
+
+  LoadedModel& loaded_;
+  kj::Timer& timer_;
+  LoopbackTransport transport_;
+  wire::TransportOutbox outbox_;
+  LeastLoaded policy_;
+  std::unique_ptr<GatewayCore> gateway_;
+  std::unique_ptr<EventLoopInbox> gateway_inbox_;
+  RouterOptions router_options_;
+  caf::actor_system_config config_;
+  std::optional<caf::actor_system> system_;
+  caf::actor router_, decode_;
+  std::unique_ptr<wire::ActorInbox> router_inbox_, decode_inbox_;
+  std::optional<kj::Promise<void>> loop_;
+};
+
+}  // namespace troupe

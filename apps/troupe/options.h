@@ -1,0 +1,65 @@
+#pragma once
+// What the command line says, as values. The flags themselves stand in main.cc.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "engine/schedule/limits.h"
+
+namespace troupe {
+
+struct EngineOptions {
+  std::string model_path;
+  std::string backend = "cpu";      // or "reference": plain fp32, slow, the yardstick
+  uint32_t threads = 0;             // 0: one per core that the process may use
+  std::string isa = "auto";         // or a name of kernels/cpu/isa.h
+  uint64_t kv_memory_mib = 0;       // 0: a quarter of the available memory, at most 4 GiB
+  uint32_t kv_blocks = 0;           // overrides kv_memory_mib
+  uint32_t context_tokens = 0;      // 0: the model's
+  uint32_t step_tokens_max = kStepTokensDefault;
+  uint32_t running_max = kRunningSequencesMax;
+  uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
+};
+
+struct ServeOptions {
+  EngineOptions engine;
+  std::string host = "127.0.0.1";
+  uint16_t port = 8000;
+  std::string served_model_name;  // empty: the file's name without ".gguf"
+};
+
+// The sampling flags that `generate` and `chat` share.
+struct SamplingOptions {
+  float temperature = 0.0F;
+  int32_t top_k = 0;
+  float top_p = 1.0F;
+  float min_p = 0.0F;
+  float repetition_penalty = 1.0F;
+  uint64_t seed = 0;
+  uint32_t max_tokens = 256;
+  std::vector<std::string> stop;
+};
+
+struct GenerateOptions {
+  EngineOptions engine;
+  SamplingOptions sampling;
+  std::string prompt;      // "-": standard input
+  bool ignore_eos = false;
+  bool json = false;       // one JSON object with ids and log-probabilities instead of the text
+};
+
+struct ChatOptions {
+  EngineOptions engine;
+  SamplingOptions sampling;
+  std::string system;
+};
+
+// The commands. Each returns the process's exit code and has printed why when it is not 0.
+int run_serve(const ServeOptions& options);
+int run_generate(const GenerateOptions& options);
+int run_chat(const ChatOptions& options);
+int run_inspect(const std::string& model_path);
+
+}  // namespace troupe

@@ -1,0 +1,105 @@
+#include <glog/logging.h>
+#include <kj/async-io.h>
+#include <kj/async-unix.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+
+#include "actors/gateway/http/http_frontend.h"
+#include "apps/troupe/local_cluster.h"
+#include "apps/troupe/terminal_answer.h"
+#include "base/os/entropy.h"
+#include "base/os/system_clock.h"
+
+namespace troupe {
+namespace {
+
+class GatewayHealth final : public HealthSource {
+ public:
+  explicit GatewayHealth(const GatewayCore& gateway) : gateway_(gateway) {}
+  [[nodiscard]] Status health() const override { return gateway_.health(); }
+
+ private:
+  const GatewayCore& gateway_;
+};
+
+class RegistryMetrics final : public MetricsSource {
+ public:
+  explicit RegistryMetrics(const ServingMetrics& metrics) : metrics_(metrics) {}
+  [[nodiscard]] std::string render_metrics() override { return metrics_.serialize(); }
+
+ private:
+  const ServingMetrics& metrics_;
+};
+
+std::string served_name(const ServeOptions& options) {
+  if (!options.served_model_name.empty()) return options.served_model_name;
+  return std::filesystem::path(options.engine.model_path).stem().string();
+}
+
+void print_ready(const std::string& host, uint16_t port, const std::string& name, bool chats) {
+  const std::string url = "http://" + (host == "0.0.0.0" ? std::string("127.0.0.1") : host) + ":" +
+                          std::to_string(port);
+  std::cout << "ready: curl " << url << (chats ? "/v1/chat/completions" : "/v1/completions")
+            << " -H 'Content-Type: application/json' -d '{\"model\":\"" << name << "\","
+            << (chats ? "\"messages\":[{\"role\":\"user\",\"content\":\"Say hello.\"}]"
+                      : "\"prompt\":\"Once upon a time\"")
+            << "}'" << std::endl;
+}
+
+kj::Promise<void> on_end_signal(kj::UnixEventPort& port) {
+  return port.onSignal(SIGTERM).exclusiveJoin(port.onSignal(SIGINT)).then([](siginfo_t&& signal) {
+    LOG(INFO) << "signal " << signal.si_signo << " received";
+  });
+}
+
+// Runs the server until a signal ends it.
+Status serve(const ServeOptions& options) {
+  const SystemClock clock;
+  // Before any thread starts, so that none of them takes these signals.
+  kj::UnixEventPort::captureSignal(SIGTERM);
+  kj::UnixEventPort::captureSignal(SIGINT);
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  kj::Timer& timer = io.provider->getTimer();
+  TROUPE_ASSIGN_OR_RETURN(const auto loaded, LoadedModel::load(options.engine, clock));
+  const std::string name = served_name(options);
+  ServingMetrics metrics(name);
+  TROUPE_ASSIGN_OR_RETURN(const auto cluster, LocalCluster::start(options.engine, *loaded, clock,
+                                                                  metrics, io.unixEventPort, timer));
+  const GatewayHealth health(cluster->gateway());
+  RegistryMetrics metrics_page(metrics);
+  const ServedModel model{name, loaded->context_tokens(), clock.unix_seconds(), loaded->tokenizer(),
+                          loaded->chat_template()};
+  HttpFrontendOptions http_options;
+  http_options.version = TROUPE_VERSION;
+  http_options.incarnation = entropy_u64();
+  HttpFrontend http(*io.lowLevelProvider, timer, io.unixEventPort, cluster->gateway(), model, health,
+                    metrics_page, clock, http_options);
+  TROUPE_ASSIGN_OR_RETURN(const uint16_t port, http.listen(options.host, options.port));
+  LOG(INFO) << loaded->summary();
+  cluster->ready().wait(io.waitScope);
+  print_ready(options.host, port, name, loaded->chat_template() != nullptr);
+
+  on_end_signal(io.unixEventPort).wait(io.waitScope);
+  LOG(INFO) << "ending: " << http.running_generations() << " requests may finish within "
+            << limits::kDrainDeadline.count() << " s; a second signal ends at once";
+  auto second = on_end_signal(io.unixEventPort).then([] {
+    LOG(WARNING) << "second signal: ended at once";
+    google::FlushLogFiles(google::GLOG_INFO);
+    _exit(EXIT_FAILURE);
+  });
+  http.drain(limits::kDrainDeadline).exclusiveJoin(kj::mv(second)).wait(io.waitScope);
+  LOG(INFO) << "ended";
+  return ok_status();
+}
+
+}  // namespace
+
+int run_serve(const ServeOptions& options) {
+  const Status status = serve(options);
+  return status.ok() ? 0 : fail(status);
+}
+
+}  // namespace troupe

@@ -1,0 +1,111 @@
+"""The command line: generate, chat and inspect, and the same tokens on every instruction set."""
+
+import json
+import subprocess
+import unittest
+from pathlib import Path
+
+from server import MODEL_FILE, TROUPE
+
+INSTRUCTION_SETS = {  # by the flags of /proc/cpuinfo that they need
+    "scalar": set(), "avx2": {"avx2", "fma", "f16c"},
+    "avx512": {"avx512f", "avx512dq", "avx512bw", "avx512vl"},
+    "avx512vnni": {"avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512_vnni"},
+    "amx": {"avx512_vnni", "amx_tile", "amx_int8"},
+}
+
+
+def troupe(*arguments, text=None, timeout=120):
+    return subprocess.run([TROUPE, *map(str, arguments)], input=text, capture_output=True,
+                          text=True, timeout=timeout, check=False)
+
+
+def machine_flags():
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("flags"):
+            return set(line.split(":")[1].split())
+    return set()
+
+
+class CliTest(unittest.TestCase):
+    def generate(self, prompt, *flags):
+        run = troupe("generate", MODEL_FILE, "--prompt", prompt, *flags)
+        self.assertEqual(run.returncode, 0, run.stderr[-2000:])
+        return run.stdout
+
+    def test_generate_continues_a_text(self):
+        text = self.generate("The capital of France is", "--max-tokens", 8, "--temperature", 0)
+        self.assertIn("Paris", text)
+
+    def test_generate_reads_a_prompt_from_standard_input(self):
+        by_flag = self.generate("One, two,", "--max-tokens", 6, "--temperature", 0)
+        run = troupe("generate", MODEL_FILE, "--prompt", "-", "--max-tokens", 6, "--temperature", 0,
+                     text="One, two,")
+        self.assertEqual(run.stdout, by_flag)
+
+    def test_a_seed_repeats_a_sample(self):
+        flags = ("--max-tokens", 12, "--temperature", 1)
+        first = self.generate("Once upon a time", *flags, "--seed", 1)
+        self.assertEqual(self.generate("Once upon a time", *flags, "--seed", 1), first)
+        self.assertNotEqual(self.generate("Once upon a time", *flags, "--seed", 2), first)
+
+    def test_every_instruction_set_gives_the_same_tokens_and_logprobs(self):
+        flags = machine_flags()
+        able = [name for name, needed in INSTRUCTION_SETS.items() if needed <= flags]
+        self.assertIn("scalar", able)
+        prompt = "The lighthouse stood on the edge of the cliff, and every night"
+        answers = {}
+        for isa in able:
+            out = self.generate(prompt, "--isa", isa, "--max-tokens", 10, "--temperature", 0.9,
+                                "--seed", 5, "--json")
+            answers[isa] = json.loads(out)
+        for isa, found in answers.items():
+            with self.subTest(isa):
+                self.assertEqual(found, answers["scalar"])
+
+    def test_an_instruction_set_that_the_machine_lacks_is_refused(self):
+        flags = machine_flags()
+        for isa, needed in INSTRUCTION_SETS.items():
+            if not needed <= flags:
+                run = troupe("generate", MODEL_FILE, "--prompt", "x", "--isa", isa)
+                self.assertEqual(run.returncode, 1, run.stderr)
+                self.assertIn(isa, run.stderr)
+
+    def test_the_reference_backend_agrees_on_plain_text(self):
+        flags = ("--max-tokens", 6, "--temperature", 0)
+        prompt = "The capital of France is"
+        self.assertEqual(self.generate(prompt, *flags, "--backend", "reference"),
+                         self.generate(prompt, *flags))
+
+    def test_chat_answers_and_keeps_the_history(self):
+        run = troupe("chat", MODEL_FILE, "--temperature", 0, "--max-tokens", 40,
+                     text="My name is Zebedee.\nWhat is my name?\n")
+        self.assertEqual(run.returncode, 0, run.stderr[-2000:])
+        self.assertIn("Zebedee", run.stdout[len(run.stdout) // 3:])
+
+    def test_chat_without_a_line_ends_quietly(self):
+        run = troupe("chat", MODEL_FILE, text="")
+        self.assertEqual(run.returncode, 0, run.stderr[-2000:])
+
+    def test_inspect_tells_metadata_tensors_and_memory(self):
+        run = troupe("inspect", MODEL_FILE)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for word in ("llama", "general.architecture", "token_embd.weight", "Q4_1", "8192", "MiB"):
+            self.assertIn(word, run.stdout)
+
+    def test_mistakes_are_named(self):
+        for arguments, word in ((["inspect", "/nonexistent.gguf"], "/nonexistent.gguf"),
+                                (["generate", MODEL_FILE], "--prompt"),
+                                (["generate", MODEL_FILE, "-p", "x", "--temperature", "9"],
+                                 "--temperature"),
+                                (["generate", MODEL_FILE, "-p", "word " * 9000], "8192"),
+                                (["generate", MODEL_FILE, "-p", "\udcff"], "UTF-8")):
+            with self.subTest(str(arguments)[:60]):
+                run = troupe(*[a if isinstance(a, Path) else a.encode("utf-8", "surrogateescape")
+                               .decode("utf-8", "surrogateescape") for a in arguments])
+                self.assertGreater(run.returncode, 0)
+                self.assertIn(word, run.stderr + run.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

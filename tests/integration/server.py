@@ -1,0 +1,212 @@
+"""Starts the real server for a test, and talks to it: through the openai package, or byte by byte."""
+
+import atexit
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("TROUPE_BUILD", ROOT / "build"))
+TROUPE = BUILD / "bin" / "troupe"
+MODEL_FILE = ROOT / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+MODEL = "smol"
+START_S = 60
+STOP_S = 30
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(condition, seconds, what):
+    """Polls until the condition holds; there is no event to wait for across processes."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+class Reply:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def json(self):
+        return json.loads(self.body.decode("utf-8"))
+
+
+class Server:
+    """One `troupe serve` process on a free port of its own. Use as a context manager."""
+
+    def __init__(self, *flags, model=MODEL_FILE, port=None):
+        self.port = port or free_port()
+        self.log = tempfile.NamedTemporaryFile(mode="w+", prefix="troupe-", suffix=".log")
+        self.process = subprocess.Popen(
+            [TROUPE, "serve", model, "--port", str(self.port), "--served-model-name", MODEL,
+             *map(str, flags)], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+
+    def __enter__(self):
+        try:
+            return self.wait_ready()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.log.close()
+
+    def wait_ready(self):
+        def ready():
+            if self.process.poll() is not None:
+                raise AssertionError(f"the server ended with {self.process.returncode}:\n"
+                                     f"{self.output()}")
+            try:
+                return self.get("/health").status == 200
+            except OSError:
+                return False
+        wait_until(ready, START_S, "the server is ready")
+        return self
+
+    def output(self):
+        return Path(self.log.name).read_text(encoding="utf-8", errors="replace")
+
+    def send_signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self, seconds=STOP_S):
+        try:
+            return self.process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(f"the server did not end within {seconds} s:\n"
+                                 f"{self.output()[-4000:]}") from error
+
+    def stop(self):
+        self.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def resident_bytes(self):
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("the server is gone")
+
+    # HTTP, one connection a request.
+
+    def request(self, method, path, body=None, headers=None, timeout=60):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            if body is not None and not isinstance(body, bytes):
+                body = json.dumps(body).encode()
+            connection.request(method, path, body,
+                               {"Content-Type": "application/json"} | (headers or {}))
+            response = connection.getresponse()
+            return Reply(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def get(self, path, **options):
+        return self.request("GET", path, **options)
+
+    def post(self, path, body, **options):
+        return self.request("POST", path, body, **options)
+
+    def complete(self, prompt, **fields):
+        """A completion that must succeed; returns the answer's JSON."""
+        reply = self.post("/v1/completions", {"model": MODEL, "prompt": prompt} | fields)
+        if reply.status != 200:
+            raise AssertionError(f"{reply.status}: {reply.body[:500]}")
+        return reply.json()
+
+    def stream(self, path, body, timeout=120):
+        """The events of a stream, without the closing [DONE]; each already parsed."""
+        reply = self.post(path, {"model": MODEL, "stream": True} | body, timeout=timeout)
+        if reply.status != 200:
+            raise AssertionError(f"{reply.status}: {reply.body[:500]}")
+        return parse_events(reply.body)
+
+    def open_stream(self, body, path="/v1/chat/completions", headers=""):
+        """Sends a streaming request on a plain socket; the caller reads, or leaves."""
+        content = json.dumps({"model": MODEL, "stream": True} | body).encode()
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        connection.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}"
+                           f"Content-Type: application/json\r\n"
+                           f"Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        return connection
+
+    # Metrics.
+
+    def metrics(self):
+        """{name: {frozenset of labels: value}}, read by a strict parser."""
+        text = self.get("/metrics").body.decode("utf-8")
+        values = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                values.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
+        return values
+
+    def metric(self, name, **labels):
+        """The sum over the samples that carry these labels."""
+        wanted = set(labels.items())
+        samples = self.metrics()[name]
+        return sum(value for found, value in samples.items() if wanted <= found)
+
+    def idle(self):
+        """Whether nothing runs, nothing waits, and no sequence holds a block."""
+        values = self.metrics()
+
+        def total(name):
+            return sum(values[name].values())
+        return (total("vllm:num_requests_running") == 0 and total("vllm:num_requests_waiting") == 0
+                and total("troupe_kv_blocks_held") == 0 and total("vllm:kv_cache_usage_perc") == 0
+                and total("troupe_kv_blocks_free") + total("troupe_kv_blocks_cached")
+                == total("troupe_kv_blocks_total") > 0)
+
+    def wait_idle(self, seconds=2.0):
+        wait_until(self.idle, seconds, "every block is free or cached and every gauge at rest")
+
+
+def parse_events(body):
+    """The events of an SSE body; checks its shape."""
+    text = body.decode("utf-8")
+    events = [line[len("data: "):] for line in text.splitlines() if line.startswith("data: ")]
+    if not events or events[-1] != "[DONE]":
+        raise AssertionError(f"the stream does not end with [DONE]: …{text[-300:]!r}")
+    return [json.loads(event) for event in events[:-1]]
+
+
+_shared = None
+
+
+def shared_server():
+    """One server with default flags for all tests that leave it as they found it."""
+    global _shared
+    if _shared is None or _shared.process.poll() is not None:
+        _shared = Server().__enter__()
+        atexit.register(_shared.__exit__)
+    return _shared
+
+
+def openai_client(server, **options):
+    import openai  # takes a second, and not every test needs it
+    return openai.OpenAI(base_url=f"http://127.0.0.1:{server.port}/v1", api_key="none",
+                         timeout=60, max_retries=0, **options)
+
+
+def chat(content, **fields):
+    return {"messages": [{"role": "user", "content": content}]} | fields

@@ -13,7 +13,8 @@ add_library(troupe_flags INTERFACE)
 target_include_directories(troupe_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 # -ffp-contract=off: "same request, same tokens" rests on every float operation being the one that
 # the source spells; a fused multiply-add is written as one where it is meant.
-target_compile_options(troupe_flags INTERFACE -Wall -Wextra -Werror=unused-result -Werror=return-type
+target_compile_options(troupe_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers
+                       -Werror=unused-result -Werror=return-type
                        -ffp-contract=off -fno-math-errno $<$<CONFIG:Release>:-O2>)
 if(TROUPE_SANITIZE)
   # CAF 0.17 binds null references when an actor is spawned, hence -fno-sanitize=null.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Usage: tools/run_tests.py BUILD_FOLDER [--python FILE] [NAME...]
 
-Runs every test of a built tree and counts cases: those of the Boost.Test programs, the inputs of the
-fuzz corpora, the Python cases of tests/unit and tests/integration, and the style of the project.
+Runs every test of a built tree and counts cases: those of the Boost.Test programs, the inputs of
+the fuzz corpora, the Python cases of tests/unit and tests/integration, and the style of the project.
 NAME selects programs and Python cases that contain it; `program:pattern` selects cases of one
 program as Boost.Test's --run_test does. Ends with the line `N passed, N failed`, and with 1 when
 anything failed or nothing ran."""
@@ -83,7 +83,7 @@ def read_exit(_report, _output):
 
 
 def run(job):
-    """Runs a job; whatever happens, a process that did not end well has at least one failed case."""
+    """Runs a job. A process that did not end well always has at least one failed case."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report"
@@ -143,7 +143,8 @@ def program_jobs(build):
             read = read_boost
         else:
             read = read_corpus if "corpus" in labels else read_exit
-        yield Job(test["name"], command, read, timeout_s=float(properties.get("TIMEOUT", TIMEOUT_S)))
+        yield Job(test["name"], command, read,
+                  timeout_s=float(properties.get("TIMEOUT", TIMEOUT_S)))
 
 
 def python_job(name, python, paths, only, environment=None):

@@ -95,7 +95,8 @@ REFUSED = [
      None),
     ("invalid UTF-8 in a name", CHAT, raw(HEAD) + b'"\xff\xfe":1}', 400, None),
     ("invalid UTF-8 in stop", CHAT, raw(HEAD) + b'"stop":"\xc0\xaf"}', 400, None),
-    ("body of 5 MB", CHAT, user(messages=[{"role": "user", "content": "x" * 5_000_000}]), 413, None),
+    ("body of 5 MB", CHAT, user(messages=[{"role": "user", "content": "x" * 5_000_000}]), 413,
+     None),
 ]
 
 ACCEPTED = [
@@ -106,7 +107,8 @@ ACCEPTED = [
     ("top_k far over the vocabulary", CHAT, user(top_k=500_000)),
     ("top_k -1, as vLLM has it", CHAT, user(top_k=-1)),
     ("escaped surrogate pair", CHAT,
-     raw('{"model":"M0DEL","max_tokens":2,"messages":[{"role":"user","content":"\\ud83e\\udda6"}]}')),
+     raw('{"model":"M0DEL","max_tokens":2,"messages":'
+         '[{"role":"user","content":"\\ud83e\\udda6"}]}')),
     ("nul character in content", CHAT, user(messages=[{"role": "user", "content": "a\x00b"}])),
     ("user and metadata", CHAT, user(user="u", metadata={"a": "b"})),
     ("content in parts", CHAT, user(messages=[{"role": "user", "content": [
@@ -168,7 +170,8 @@ class BadInputTest(unittest.TestCase):
                         reply[:300])
 
     def test_bytes_that_are_no_http_end_their_connection_only(self):
-        for data in (b"\x00\xff\xfe" * 100, b"GET\r\n\r\n", b"hello\r\n\r\n", b"\x16\x03\x01\x02\x00",
+        for data in (b"\x00\xff\xfe" * 100, b"GET\r\n\r\n", b"hello\r\n\r\n",
+                     b"\x16\x03\x01\x02\x00",
                      b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
                      b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
                      b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"

@@ -71,7 +71,8 @@ class ChatApiTest(unittest.TestCase):
 
     def test_both_names_of_the_output_limit_hold(self):
         months = [{"role": "user", "content": "List the months and describe each."}]
-        for fields in ({"max_tokens": 9}, {"max_completion_tokens": 9, "max_tokens": openai.NOT_GIVEN},
+        for fields in ({"max_tokens": 9},
+                       {"max_completion_tokens": 9, "max_tokens": openai.NOT_GIVEN},
                        {"max_completion_tokens": 9, "max_tokens": 18}):
             with self.subTest(fields):
                 answer = self.create(months, **fields)
@@ -144,11 +145,12 @@ class ChatApiTest(unittest.TestCase):
                          [t.model_dump() for t in whole.choices[0].logprobs.content])
 
     def test_logit_bias_bans_and_forces_a_token(self):
-        ids = self.server.post("/tokenize", {"model": MODEL, "prompt": "Paris"}).json()["tokens"]
+        def tokens(text):
+            return self.server.post("/tokenize", {"model": MODEL, "prompt": text}).json()["tokens"]
+        ids, spaced = tokens("Paris"), tokens(" Paris")
         self.assertEqual(len(ids), 1)
         forced = self.create(logit_bias={str(ids[0]): 100}, max_tokens=4)
         self.assertEqual(forced.choices[0].message.content, "Paris" * 4)
-        spaced = self.server.post("/tokenize", {"model": MODEL, "prompt": " Paris"}).json()["tokens"]
         banned = self.create(logit_bias={str(ids[0]): -100, str(spaced[0]): -100}, max_tokens=30)
         self.assertNotIn("Paris", banned.choices[0].message.content)
 
@@ -206,11 +208,13 @@ class ChatApiTest(unittest.TestCase):
         self.assertEqual(self.client.models.retrieve(MODEL).id, MODEL)
 
     def test_null_content_and_tool_results_are_accepted(self):
-        reply = self.server.post("/v1/chat/completions", {"model": MODEL, "max_tokens": 2, "messages": [
+        messages = [
             {"role": "user", "content": "Call f."},
             {"role": "assistant", "content": None, "tool_calls": [
                 {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
-            {"role": "tool", "tool_call_id": "c1", "content": "42"}]})
+            {"role": "tool", "tool_call_id": "c1", "content": "42"}]
+        reply = self.server.post("/v1/chat/completions", {"model": MODEL, "max_tokens": 2,
+                                                          "messages": messages})
         self.assertIn(reply.status, (200, 400), reply.body)
         if reply.status == 400:  # a template may refuse tools; then it says so itself
             self.assertNotIn("internal", json.dumps(reply.json()))

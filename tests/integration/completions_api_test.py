@@ -122,8 +122,8 @@ class CompletionsApiTest(unittest.TestCase):
                                  greedy)
 
     def test_text_survives_tokenisation_and_back(self):
-        for text in ("Hello, world", "naïve café 🦦👩‍👩‍👧", "tabs\tand\r\nnewlines\n\n", "日本語のテキスト",
-                     " leading", "trailing ", "12345678901", "<|im_start|>"):
+        for text in ("Hello, world", "naïve café 🦦👩‍👩‍👧", "tabs\tand\r\nnewlines\n\n",
+                     "日本語のテキスト", " leading", "trailing ", "12345678901", "<|im_start|>"):
             with self.subTest(text):
                 reply = self.server.post("/tokenize", {"model": MODEL, "prompt": text}).json()
                 self.assertEqual(reply["count"], len(reply["tokens"]))

@@ -1,4 +1,4 @@
-"""Starts the real server for a test, and talks to it: through the openai package, or byte by byte."""
+"""Starts the real server for a test, and talks to it: by the openai package, or byte by byte."""
 
 import atexit
 import http.client

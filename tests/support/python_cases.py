@@ -1,8 +1,8 @@
 """Usage: python_cases.py REPORT FILE_OR_FOLDER... [--only TEXT]...
 
 Runs the unittest cases of x_test.py files; writes one JSON line per case to REPORT as it ends:
-{"name", "result": "passed" | "failed" | "skipped", "seconds", "detail"}. With --only, runs the cases
-whose name contains one of the texts."""
+{"name", "result": "passed" | "failed" | "skipped", "seconds", "detail"}. With --only, runs the
+cases whose name contains one of the texts."""
 
 import argparse
 import importlib.util

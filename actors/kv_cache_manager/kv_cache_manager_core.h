@@ -11,6 +11,7 @@
 
 #include "engine/kv/block_hash.h"
 #include "engine/kv/block_pool.h"
+#include "engine/kv/eviction.h"
 #include "engine/kv/kv_messages.h"
 #include "engine/kv/radix_tree.h"
 
@@ -22,6 +23,9 @@ struct KvCacheManagerOptions {
   // is a pass through all weights, a copy moves one block: 1 pays on every device we know.
   uint32_t copy_tokens_min = 1;
 };
+
+// Reserves that wait for another sequence's prefix; beyond it a sequence computes its own.
+inline constexpr size_t kDeferredReservesMax = 4096;
 
 class KvCacheManagerCore {
  public:
@@ -50,47 +54,64 @@ class KvCacheManagerCore {
   // One place of a sequence's block table.
   struct Entry {
     BlockIndex block;
-    // The tree's node of this place, locked by this sequence; null where the tree has none. When
-    // node->block is another block, `block` is a private copy of the same content.
+    // The tree's node of this place, or null where the tree has none. Either this sequence claimed
+    // it (it is computing `block`, which is the node's), or it holds a lock on node->block. When
+    // that is another block, `block` is a private copy of the same content.
     RadixNode* node = nullptr;
   };
   struct Sequence {
     std::vector<Entry> entries;
     uint32_t committed_blocks = 0;  // entries [0, committed_blocks) are full
-    // Tokens of the places that are not committed yet, from position tokens_first on.
-    std::shared_ptr<const std::vector<TokenId>> known;  // of the last reserve: positions [0, size)
+    uint32_t attempt = 0;           // of the last reserve
+    bool deferred = false;          // that reserve waits in deferred_
+    bool granted = false;           // some reserve was
+    bool outside_tree = false;      // an identity collided: blocks from there on stay private
+    std::shared_ptr<const std::vector<TokenId>> known;  // of the last grant: positions [0, size)
     std::vector<TokenId> appended;                      // positions from known->size() on
-    RadixNode* root = nullptr;                          // of its salt; locked by this sequence
-    RadixNode* copy_source = nullptr;                   // locked until the first commit
-    bool outside_tree = false;  // an identity collided: later blocks stay private
-    bool granted_before = false;
+    RadixNode* root = nullptr;                          // of its salt; acquired at the first grant
+    RadixNode* copy_source = nullptr;  // locked until the first commit after the grant
   };
   struct Deferred {
     KvReserve request;
-    RadixNode* waits_for;  // null once that node is computed or given up
+    RadixNode* waits_for = nullptr;  // null once that node is computed or given up
   };
-  enum class Outcome { kAnswered, kDeferred };
-  struct Match;
+  // What of a reserve's tokens is in the tree.
+  struct Match {
+    std::vector<RadixNode*> nodes;     // full blocks, computed
+    RadixNode* claimed = nullptr;      // the next one, computed by another sequence now
+    RadixNode* copy_source = nullptr;  // else: begins like the next one …
+    uint32_t copy_tokens = 0;          // … for so many tokens
+  };
 
-  Match match_prefix(const KvReserve& request) const;
-  Outcome try_reserve(const KvReserve& request, std::vector<KvReply>& out);
-  bool take_blocks(const KvReserve& request, const Match& match, Sequence& sequence,
-                   std::vector<KvReply>& out);
-  void claim_prompt_blocks(const KvReserve& request, uint32_t matched, Sequence& sequence);
+  [[nodiscard]] Match match_prefix(const KvReserve& request) const;
+  // Answers, or returns the node to wait for.
+  RadixNode* try_reserve(const KvReserve& request, std::vector<KvReply>& out);
+  void grant(const KvReserve& request, const Match& match, Sequence& sequence,
+             std::vector<KvReply>& out);
+  void claim_prompt_blocks(const KvReserve& request, size_t first, Sequence& sequence);
+  [[nodiscard]] uint32_t returned_by_dropping(const Sequence& sequence) const;
   void commit_block(SequenceId id, Sequence& sequence, uint32_t index);
-  void drop_tail(SequenceId id, Sequence& sequence, uint32_t keep);
-  void drop_entry(SequenceId id, Entry entry);
+  void place_in_tree(Sequence& sequence, uint32_t index);
+  void drop_tail(SequenceId id, Sequence& sequence, size_t keep);
+  void drop_entry(SequenceId id, const Entry& entry);
   void unlock_copy_source(Sequence& sequence);
-  [[nodiscard]] uint32_t available() const;
+  void forget_deferred(SequenceId id);
+
+  [[nodiscard]] uint32_t available() const;  // free or evictable
   BlockIndex allocate(SequenceId id);
   void lock(RadixNode* node);
   void unlock(RadixNode* node);
   void wake(RadixNode* node);
   void retry_woken(std::vector<KvReply>& out);
 
-  KvCacheManagerOptions options_;
+  void check_sequences(std::vector<uint32_t>& users) const;
+  void check_tree() const;
+
+  const KvCacheManagerOptions options_;
   BlockPool pool_;
   RadixTree tree_;
+  LruEviction eviction_;
+  std::vector<RadixNode*> cached_nodes_;  // by block; valid while the block is cached
   std::unordered_map<SequenceId, Sequence> sequences_;
   std::vector<Deferred> deferred_;  // first come, first served
   bool any_woken_ = false;

@@ -39,8 +39,7 @@ BlockIdentity Xxh3BlockHasher::next(const BlockIdentity& parent,
   input.low = parent.low;
   input.high = parent.high;
   std::memcpy(input.tokens, tokens.data(), sizeof(input.tokens));
-  return from_xxh(
-      XXH3_128bits_withSecret(&input, sizeof(input), secret_.data(), secret_.size()));
+  return from_xxh(XXH3_128bits_withSecret(&input, sizeof(input), secret_.data(), secret_.size()));
 }
 
 }  // namespace troupe

@@ -8,10 +8,14 @@ namespace troupe {
 
 const char* to_string(BlockState state) {
   switch (state) {
-    case BlockState::kFree: return "free";
-    case BlockState::kComputing: return "computing";
-    case BlockState::kHeld: return "held";
-    case BlockState::kCached: return "cached";
+    case BlockState::kFree:
+      return "free";
+    case BlockState::kComputing:
+      return "computing";
+    case BlockState::kHeld:
+      return "held";
+    case BlockState::kCached:
+      return "cached";
   }
   return "corrupt";
 }

@@ -3,8 +3,8 @@
 //
 // Order: messages of one direction arrive in the order they were sent. A reply may come late (a
 // reserve that waits for another sequence's prefix), so replies name their sequence.
-// Repeats: every message is harmless when it comes twice, or for a sequence that the receiver does
-// not know (any more). Sequence ids are never reused.
+// Repeats: a message that comes twice in a row, or names a sequence that the receiver does not know
+// (any more), is harmless. Sequence ids are never reused.
 // Safety: a block leaves a sequence only by KvTrim, KvRelease or a second KvReserve, and the
 // scheduler sends those only while no step in flight touches that sequence. The device executes
 // steps in order, so whoever gets the block next writes it after its last reader is done.
@@ -34,6 +34,8 @@ inline constexpr uint32_t kReuseAll = std::numeric_limits<uint32_t>::max();
 // it.
 struct KvReserve {
   SequenceId sequence;
+  uint32_t attempt =
+      1;  // 1, 2, … for each reserve of the sequence; one not above the last is ignored
   std::shared_ptr<const std::vector<TokenId>>
       tokens;                 // all known tokens: prompt (and output so far)
   std::string cache_salt;     // prefixes are shared within one salt only
@@ -92,6 +94,7 @@ using KvRequest = std::variant<KvReserve, KvExtend, KvCommit, KvTrim, KvRelease>
 
 struct KvReserved {
   SequenceId sequence;
+  uint32_t attempt = 1;  // of the KvReserve it answers
   // KV of [0, cached_tokens) need not be computed; always < cover_tokens, so that at least one
   // token is computed and has logits.
   uint32_t cached_tokens = 0;
@@ -105,6 +108,7 @@ struct KvReserved {
 // back.
 struct KvRefused {
   SequenceId sequence;
+  uint32_t attempt = 1;           // of the KvReserve it answers
   uint32_t blocks_needed = 0;     // beyond those reused, spare_blocks included
   uint32_t blocks_available = 0;  // free or evictable
 };

@@ -14,6 +14,10 @@ inline constexpr uint32_t kWaitingSequencesMax = 4096;
 // How often later sequences may be admitted past one that was refused blocks; then nobody passes
 // it. (Reserves already on their way when it was refused may pass in addition.)
 inline constexpr uint32_t kPassesMax = 16;
+// How many refused sequences one turn retries or looks past; those behind wait for them.
+inline constexpr uint32_t kRefusedLookPastMax = 8;
+// A newcomer is admitted only if one block per running sequence, up to this many, stays available.
+inline constexpr uint32_t kSpareBlocksMax = 64;
 // A block is asked for when fewer places than this are left in the sequence's blocks, so that it is
 // there before the step that needs it.
 inline constexpr uint32_t kExtendAheadTokens = 4;

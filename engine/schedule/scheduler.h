@@ -65,6 +65,7 @@ struct Emission {
     TokenId stop_token = -1;  // the token that ended it, or -1
     uint32_t prompt_tokens = 0;
     uint32_t cached_tokens = 0;  // of the prompt, found in the prefix cache
+    uint32_t preemptions = 0;
   };
   SequenceId sequence;
   RequestId request;
@@ -125,40 +126,50 @@ class Scheduler {
 
  private:
   struct Sequence;
-  // Smaller is more urgent.
+  // Smaller is more urgent; unique.
   using Rank = std::pair<TimePoint, uint64_t>;
   using ByRank = std::map<Rank, Sequence*>;
+  struct SliceInFlight {
+    SequenceId sequence;
+    uint32_t tokens = 0;
+    bool sample = false;
+  };
 
-  Status check_size(const SequenceSpec& spec) const;
+  [[nodiscard]] Status check_size(const SequenceSpec& spec) const;
+  [[nodiscard]] uint32_t kv_tokens_max(const SequenceSpec& spec) const;
   Sequence* find(SequenceId id);
   Emission& emission_of(Sequence& sequence);
-  void finish(Sequence& sequence);
+  void drop_emission(SequenceId id);
   void end(Sequence& sequence, FinishReason reason, TokenId stop_token);
-  void erase(Sequence& sequence);
-  void send_release(Sequence& sequence);
+  void release_and_forget(Sequence& sequence);
 
-  void accept_slice(Sequence& sequence, SliceResult&& slice, KvCommit& commit);
+  void accept_slice(const SliceInFlight& planned, SliceResult&& slice, Sequence& sequence,
+                    KvCommit& commit);
   void accept_scores(Sequence& sequence, uint32_t position, std::vector<SampledToken>&& scores);
   void accept_token(Sequence& sequence, SampledToken&& token);
   void add_commit(Sequence& sequence, KvCommit& commit);
 
   void relieve_stalls();
-  Sequence* find_victim(const Rank& rank);
+  [[nodiscard]] bool is_stuck() const;
+  Sequence* find_victim(const Rank& above);
   void preempt(Sequence& victim, uint32_t blocks_missing);
   void ask_extends();
   void ask_reserves();
+  void send_reserve(Sequence& sequence);
   void plan_step();
   void add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan);
 
   const SchedulerOptions options_;
   std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
-  ByRank waiting_;                          // waiting for a reserve to be sent or answered
-  ByRank running_;                          // holding blocks for all they know
-  std::optional<uint64_t> step_in_flight_;  // its number
-  std::vector<std::pair<SequenceId, uint32_t>> in_flight_;  // slices: sequence, tokens
+  ByRank waiting_;  // a reserve is to be sent or not answered yet
+  ByRank running_;  // with blocks for all tokens known when they were admitted
+  // At most one for now: what it computes counts as `in_flight` of its sequences until its result.
+  std::optional<uint64_t> step_in_flight_;
+  std::vector<SliceInFlight> slices_in_flight_;
   uint64_t next_order_ = 0;
   uint64_t next_step_ = 1;
-  uint64_t give_back_epoch_ = 0;  // grows whenever blocks are given back; refusals before are stale
+  uint64_t give_back_epoch_ =
+      1;  // grows whenever blocks are given back: earlier refusals are stale
   uint32_t reserves_outstanding_ = 0;
   uint32_t extends_outstanding_ = 0;
   Actions actions_;

@@ -1,0 +1,349 @@
+#include "engine/schedule/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "engine/schedule/scheduled_sequence.h"
+
+namespace troupe {
+namespace {
+
+uint64_t blocks_for(uint64_t tokens) {
+  return (tokens + kBlockTokens - 1) / kBlockTokens;
+}
+
+bool contains(const std::vector<TokenId>& tokens, TokenId token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+}  // namespace
+
+Scheduler::Scheduler(SchedulerOptions options) : options_(std::move(options)) {
+  TROUPE_ASSERT(options_.blocks_total > 0, options_.blocks_total);
+  TROUPE_ASSERT(options_.context_tokens > 0, options_.context_tokens);
+  TROUPE_ASSERT(options_.step_tokens_max > 0, options_.step_tokens_max);
+  TROUPE_ASSERT(options_.running_max > 0, options_.running_max);
+}
+
+Scheduler::~Scheduler() = default;
+
+// The last sampled token is never fed back, so it needs no KV.
+uint32_t Scheduler::kv_tokens_max(const SequenceSpec& spec) const {
+  const uint64_t prompt = spec.prompt->size();
+  const uint64_t most = prompt + spec.params->max_tokens;
+  if (spec.params->max_tokens == 0) return static_cast<uint32_t>(prompt);
+  return static_cast<uint32_t>(std::min<uint64_t>(most, options_.context_tokens) - 1);
+}
+
+Status Scheduler::check_size(const SequenceSpec& spec) const {
+  const size_t prompt = spec.prompt->size();
+  const uint32_t max_tokens = spec.params->max_tokens;
+  if (prompt + (max_tokens > 0 ? 1 : 0) > options_.context_tokens) {
+    return {StatusCode::kContextLength,
+            "the prompt has " + std::to_string(prompt) + " tokens, the model's context is " +
+                std::to_string(options_.context_tokens) +
+                " tokens and has to hold the output too: shorten the prompt",
+            "prompt"};
+  }
+  const uint64_t needed = blocks_for(kv_tokens_max(spec)) * kBlockTokens;
+  const uint64_t pool = uint64_t{options_.blocks_total} * kBlockTokens;
+  if (needed > pool) {
+    return {StatusCode::kContextLength,
+            "a prompt of " + std::to_string(prompt) + " tokens and max_tokens " +
+                std::to_string(max_tokens) + " need KV blocks for " + std::to_string(needed) +
+                " tokens, this worker has blocks for " + std::to_string(pool) +
+                ": shorten the prompt or lower max_tokens",
+            "max_tokens"};
+  }
+  return ok_status();
+}
+
+Status Scheduler::add(SequenceSpec spec) {
+  TROUPE_ASSERT(spec.prompt != nullptr && spec.params != nullptr, spec.id);
+  if (spec.prompt->empty())
+    return invalid_argument("the prompt has no tokens: give at least one", "prompt");
+  if (spec.params->max_tokens == 0 && spec.params->prompt_logprobs < 0)
+    return invalid_argument(
+        "max_tokens is 0 and no prompt log-probabilities are asked for: ask for one of them",
+        "max_tokens");
+  if (sequences_.contains(spec.id))
+    return invalid_argument("sequence " + std::to_string(spec.id.value) + " is already known");
+  TROUPE_RETURN_IF_ERROR(check_size(spec));
+  if (waiting_.size() >= options_.waiting_max)
+    return {StatusCode::kResourceExhausted, std::to_string(waiting_.size()) +
+                                                " sequences wait already, which is the limit: "
+                                                "retry later"};
+  auto sequence = std::make_unique<Sequence>();
+  const TimePoint aged = spec.arrival + options_.ageing;
+  sequence->rank = {spec.deadline ? std::min(*spec.deadline, aged) : aged, next_order_++};
+  sequence->spec = std::move(spec);
+  waiting_.emplace(sequence->rank, sequence.get());
+  const SequenceId id = sequence->spec.id;
+  sequences_.emplace(id, std::move(sequence));
+  return ok_status();
+}
+
+void Scheduler::cancel(SequenceId id) {
+  drop_emission(id);
+  Sequence* sequence = find(id);
+  if (sequence == nullptr) return;
+  if (sequence->in_flight > 0)
+    sequence->cancelled = true;
+  else
+    release_and_forget(*sequence);
+}
+
+Scheduler::Sequence* Scheduler::find(SequenceId id) {
+  const auto found = sequences_.find(id);
+  return found == sequences_.end() ? nullptr : found->second.get();
+}
+
+Emission& Scheduler::emission_of(Sequence& sequence) {
+  // A turn rarely emits twice for one sequence, and then the last one is its own.
+  if (!actions_.emissions.empty() && actions_.emissions.back().sequence == sequence.spec.id)
+    return actions_.emissions.back();
+  Emission& emission = actions_.emissions.emplace_back();
+  emission.sequence = sequence.spec.id;
+  emission.request = sequence.spec.request;
+  return emission;
+}
+
+void Scheduler::drop_emission(SequenceId id) {
+  std::erase_if(actions_.emissions,
+                [id](const Emission& emission) { return emission.sequence == id; });
+}
+
+void Scheduler::end(Sequence& sequence, FinishReason reason, TokenId stop_token) {
+  TROUPE_ASSERT(!sequence.ended && !sequence.cancelled, sequence.spec.id);
+  sequence.ended = true;
+  emission_of(sequence).end = Emission::End{.reason = reason,
+                                            .stop_token = stop_token,
+                                            .prompt_tokens = sequence.prompt_tokens(),
+                                            .cached_tokens = sequence.cached_tokens.value_or(0),
+                                            .preemptions = sequence.preemptions};
+}
+
+void Scheduler::release_and_forget(Sequence& sequence) {
+  TROUPE_ASSERT(sequence.in_flight == 0, sequence.spec.id, sequence.in_flight);
+  if (sequence.attempt > 0) {
+    actions_.kv.emplace_back(KvRelease{sequence.spec.id});
+    ++give_back_epoch_;
+  }
+  if (sequence.state == Sequence::State::kReserving) {
+    TROUPE_ASSERT(reserves_outstanding_ > 0, sequence.spec.id);
+    --reserves_outstanding_;
+  }
+  ByRank& home = sequence.state == Sequence::State::kRunning ? running_ : waiting_;
+  const size_t erased = home.erase(sequence.rank);
+  TROUPE_ASSERT(erased == 1, sequence.spec.id);
+  const SequenceId id = sequence.spec.id;  // the argument ends with its owner
+  sequences_.erase(id);
+}
+
+void Scheduler::on_kv_reply(const KvReply& reply) {
+  if (const auto* reserved = std::get_if<KvReserved>(&reply)) on_kv_reserved(*reserved);
+  if (const auto* refused = std::get_if<KvRefused>(&reply)) on_kv_refused(*refused);
+  if (const auto* extended = std::get_if<KvExtended>(&reply)) on_kv_extended(*extended);
+}
+
+void Scheduler::on_kv_reserved(const KvReserved& reply) {
+  Sequence* sequence = find(reply.sequence);
+  // Cancelled meanwhile: the release that followed the reserve has given the blocks back.
+  if (sequence == nullptr || sequence->state != Sequence::State::kReserving) return;
+  if (sequence->attempt != reply.attempt) return;
+  TROUPE_ASSERT(reply.blocks.size() == blocks_for(sequence->known()), reply.sequence,
+                reply.blocks.size(), sequence->known());
+  TROUPE_ASSERT(reply.cached_tokens < sequence->known(), reply.sequence, reply.cached_tokens);
+  TROUPE_ASSERT(reserves_outstanding_ > 0, reply.sequence);
+  --reserves_outstanding_;
+  waiting_.erase(sequence->rank);
+  running_.emplace(sequence->rank, sequence);
+  sequence->state = Sequence::State::kRunning;
+  sequence->blocks = reply.blocks;
+  sequence->computed = reply.cached_tokens;
+  sequence->committed_blocks = reply.cached_tokens / kBlockTokens;
+  sequence->copy = reply.copy;
+  sequence->reported = sequence->known();
+  sequence->refused_epoch.reset();
+  sequence->passes = 0;
+  if (!sequence->cached_tokens) sequence->cached_tokens = reply.cached_tokens;
+  for (auto& [rank, waiting] : waiting_) {
+    if (rank > sequence->rank) break;
+    if (waiting->state == Sequence::State::kWaiting && waiting->refused_epoch) ++waiting->passes;
+  }
+}
+
+void Scheduler::on_kv_refused(const KvRefused& reply) {
+  Sequence* sequence = find(reply.sequence);
+  if (sequence == nullptr || sequence->state != Sequence::State::kReserving) return;
+  if (sequence->attempt != reply.attempt) return;
+  TROUPE_ASSERT(reply.blocks_needed > reply.blocks_available, reply.sequence, reply.blocks_needed,
+                reply.blocks_available);
+  TROUPE_ASSERT(reserves_outstanding_ > 0, reply.sequence);
+  --reserves_outstanding_;
+  sequence->state = Sequence::State::kWaiting;
+  sequence->refused_epoch = sequence->asked_epoch;
+  sequence->blocks_missing = reply.blocks_needed - reply.blocks_available;
+}
+
+void Scheduler::on_kv_extended(const KvExtended& reply) {
+  if (extends_outstanding_ == 0) return;  // an answer from before fail_all()
+  --extends_outstanding_;
+  for (const KvExtended::Grant& grant : reply.grants) {
+    Sequence* sequence = find(grant.sequence);
+    // Trimmed meanwhile: the trim that followed the extend has given the blocks back.
+    if (sequence == nullptr || sequence->state != Sequence::State::kRunning) continue;
+    sequence->extend_asked = 0;
+    sequence->refused_epoch.reset();
+    if (grant.blocks.empty()) continue;
+    TROUPE_ASSERT(grant.first_index == sequence->blocks.size(), grant.sequence, grant.first_index,
+                  sequence->blocks.size());
+    sequence->blocks.insert(sequence->blocks.end(), grant.blocks.begin(), grant.blocks.end());
+  }
+  for (const KvExtended::Refusal& refusal : reply.refusals) {
+    Sequence* sequence = find(refusal.sequence);
+    if (sequence == nullptr || sequence->state != Sequence::State::kRunning) continue;
+    TROUPE_ASSERT(refusal.blocks_missing > 0, refusal.sequence);
+    sequence->extend_asked = 0;
+    sequence->refused_epoch = sequence->asked_epoch;
+    sequence->blocks_missing = refusal.blocks_missing;
+  }
+}
+
+void Scheduler::on_step_result(StepResult result) {
+  if (step_in_flight_ != result.number) return;  // repeated, or from before fail_all()
+  step_in_flight_.reset();
+  const std::vector<SliceInFlight> planned = std::exchange(slices_in_flight_, {});
+  TROUPE_ASSERT(result.slices.size() == planned.size(), result.slices.size(), planned.size());
+  ++stats_.steps;
+  KvCommit commit;
+  std::vector<Sequence*> leaving;
+  for (size_t i = 0; i < planned.size(); ++i) {
+    Sequence* sequence = find(planned[i].sequence);
+    TROUPE_ASSERT(sequence != nullptr, planned[i].sequence);
+    accept_slice(planned[i], std::move(result.slices[i]), *sequence, commit);
+    if (sequence->cancelled || sequence->ended) leaving.push_back(sequence);
+  }
+  // First the commits, so that what leaves stays as cache.
+  if (!commit.items.empty()) actions_.kv.emplace_back(std::move(commit));
+  for (Sequence* sequence : leaving) release_and_forget(*sequence);
+}
+
+void Scheduler::accept_slice(const SliceInFlight& planned, SliceResult&& slice, Sequence& sequence,
+                             KvCommit& commit) {
+  TROUPE_ASSERT(slice.sequence == planned.sequence, slice.sequence, planned.sequence);
+  TROUPE_ASSERT(slice.sampled == planned.sample, slice.sequence, slice.sampled);
+  TROUPE_ASSERT(sequence.in_flight == planned.tokens, slice.sequence, sequence.in_flight);
+  const uint32_t position = sequence.computed;
+  sequence.computed += std::exchange(sequence.in_flight, 0);
+  sequence.sample_in_flight = false;
+  TROUPE_ASSERT(sequence.computed <= sequence.known(), slice.sequence, sequence.computed);
+  add_commit(sequence, commit);
+  if (sequence.cancelled) return;
+  if (!slice.prompt_scores.empty())
+    accept_scores(sequence, position, std::move(slice.prompt_scores));
+  if (slice.sampled) return accept_token(sequence, std::move(slice.token));
+  if (sequence.spec.params->max_tokens == 0 && sequence.computed == sequence.known()) {
+    TROUPE_ASSERT(!sequence.scoring(), slice.sequence, sequence.scores);
+    stats_.prompt_tokens += sequence.prompt_tokens();
+    end(sequence, FinishReason::kLength, -1);
+  }
+}
+
+// Score k is that of prompt token position + 1 + k. After a preemption some come a second time.
+void Scheduler::accept_scores(Sequence& sequence, uint32_t position,
+                              std::vector<SampledToken>&& scores) {
+  for (size_t k = 0; k < scores.size(); ++k) {
+    const uint32_t index = position + 1 + static_cast<uint32_t>(k);
+    if (index <= sequence.scores) continue;
+    TROUPE_ASSERT(index == sequence.scores + 1, sequence.spec.id, index, sequence.scores);
+    TROUPE_ASSERT(index < sequence.prompt_tokens(), sequence.spec.id, index);
+    emission_of(sequence).prompt_scores.push_back(std::move(scores[k]));
+    sequence.scores = index;
+  }
+}
+
+void Scheduler::accept_token(Sequence& sequence, SampledToken&& sampled) {
+  const SamplingParams& params = *sequence.spec.params;
+  TROUPE_ASSERT(!sequence.scoring(), sequence.spec.id, sequence.scores);
+  if (sequence.output.empty()) stats_.prompt_tokens += sequence.prompt_tokens();
+  const TokenId token = sampled.token;
+  sequence.output.push_back(token);
+  ++stats_.generated_tokens;
+  emission_of(sequence).tokens.push_back(std::move(sampled));
+  const size_t outputs = sequence.output.size();
+  const bool is_stop = (!params.ignore_eos && contains(options_.end_tokens, token)) ||
+                       contains(params.stop_token_ids, token);
+  if (is_stop && outputs > params.min_tokens)
+    end(sequence, FinishReason::kStop, token);
+  else if (outputs >= params.max_tokens || sequence.known() >= options_.context_tokens)
+    end(sequence, FinishReason::kLength, -1);
+}
+
+void Scheduler::add_commit(Sequence& sequence, KvCommit& commit) {
+  const uint32_t full = sequence.computed / kBlockTokens;
+  if (full == sequence.committed_blocks && !sequence.commit_due) return;
+  KvCommit::Item item{.sequence = sequence.spec.id,
+                      .computed = sequence.computed,
+                      .first_position = sequence.reported,
+                      .tokens = {}};
+  for (; sequence.reported < sequence.computed; ++sequence.reported)
+    item.tokens.push_back(sequence.token(sequence.reported));
+  sequence.committed_blocks = full;
+  sequence.commit_due = false;
+  commit.items.push_back(std::move(item));
+}
+
+void Scheduler::fail_all(const Status& status) {
+  TROUPE_ASSERT(!status.ok(), status.message());
+  step_in_flight_.reset();
+  slices_in_flight_.clear();
+  extends_outstanding_ = 0;
+  for (ByRank* home : {&running_, &waiting_}) {
+    while (!home->empty()) {
+      Sequence& sequence = *home->begin()->second;
+      sequence.in_flight = 0;
+      if (!sequence.cancelled) emission_of(sequence).failed = status;
+      release_and_forget(sequence);
+    }
+  }
+  TROUPE_ASSERT(idle(), sequences_.size());
+}
+
+bool Scheduler::idle() const {
+  return sequences_.empty() && !step_in_flight_;
+}
+
+SchedulerStats Scheduler::stats() const {
+  SchedulerStats stats = stats_;
+  stats.running = static_cast<uint32_t>(running_.size());
+  stats.waiting = static_cast<uint32_t>(waiting_.size());
+  return stats;
+}
+
+void Scheduler::check_invariants() const {
+  TROUPE_ASSERT(sequences_.size() == waiting_.size() + running_.size(), sequences_.size());
+  TROUPE_ASSERT(step_in_flight_.has_value() == !slices_in_flight_.empty(),
+                slices_in_flight_.size());
+  uint32_t reserving = 0;
+  size_t in_flight = 0;
+  for (const auto& [id, sequence] : sequences_) {
+    const bool is_running = sequence->state == Sequence::State::kRunning;
+    const ByRank& home = is_running ? running_ : waiting_;
+    TROUPE_ASSERT(home.contains(sequence->rank) && home.at(sequence->rank) == sequence.get(), id);
+    if (sequence->state == Sequence::State::kReserving) ++reserving;
+    if (sequence->in_flight > 0) ++in_flight;
+    TROUPE_ASSERT(is_running || sequence->in_flight == 0, id, sequence->in_flight);
+    TROUPE_ASSERT(!sequence->ended, id);
+    TROUPE_ASSERT(sequence->computed + sequence->in_flight <= sequence->known(), id);
+    if (is_running)
+      TROUPE_ASSERT(sequence->computed + sequence->in_flight <= sequence->capacity(), id);
+    TROUPE_ASSERT(sequence->known() < options_.context_tokens + 1, id, sequence->known());
+  }
+  TROUPE_ASSERT(reserving == reserves_outstanding_, reserving, reserves_outstanding_);
+  TROUPE_ASSERT(in_flight == slices_in_flight_.size(), in_flight, slices_in_flight_.size());
+  TROUPE_ASSERT(running_.size() + reserving <= options_.running_max, running_.size(), reserving);
+}
+
+}  // namespace troupe

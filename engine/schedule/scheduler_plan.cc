@@ -1,0 +1,218 @@
+// What one turn of the scheduler decides: who gives back blocks, who asks for some, and the step.
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "engine/schedule/scheduled_sequence.h"
+#include "engine/schedule/scheduler.h"
+
+namespace troupe {
+namespace {
+
+uint32_t blocks_for(uint32_t tokens) {
+  return (tokens + kBlockTokens - 1) / kBlockTokens;
+}
+
+bool needs_history(const SamplingParams& params) {
+  return params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F ||
+         params.frequency_penalty != 0.0F;
+}
+
+}  // namespace
+
+Actions Scheduler::take_actions() {
+  // Blocks change hands only while no step reads them. Trims go out before what asks for the
+  // blocks, extends of those who run before reserves of those who wait.
+  if (!step_in_flight_) {
+    relieve_stalls();
+    plan_step();
+  }
+  ask_extends();
+  ask_reserves();
+  return std::exchange(actions_, {});
+}
+
+// Precondition: no step in flight. Frees blocks for the most urgent sequence that cannot go on
+// without, at the cost of the least urgent one. One victim a turn; what it gave up is asked for at
+// once, and if that was not enough (shared blocks do not become free) the refusal leads back here.
+void Scheduler::relieve_stalls() {
+  for (const auto& [rank, sequence] : running_) {
+    if (sequence->computed < sequence->capacity()) continue;
+    if (sequence->refused_epoch != give_back_epoch_) continue;
+    if (Sequence* victim = find_victim(rank)) return preempt(*victim, sequence->blocks_missing);
+  }
+  if (!is_stuck()) return;
+  // Everyone waits for blocks that somebody keeps: the most urgent one gets them.
+  for (const auto& [rank, sequence] : waiting_) {
+    if (sequence->refused_epoch != give_back_epoch_) continue;
+    if (Sequence* victim = find_victim(rank)) preempt(*victim, sequence->blocks_missing);
+    return;
+  }
+}
+
+bool Scheduler::is_stuck() const {
+  if (reserves_outstanding_ > 0 || extends_outstanding_ > 0) return false;
+  return std::none_of(running_.begin(), running_.end(), [](const auto& entry) {
+    return entry.second->computed < entry.second->capacity();
+  });
+}
+
+// The least urgent sequence that holds blocks, is less urgent than `above`, and is not waiting for
+// an answer; or null. So the most urgent sequence of all never loses anything.
+Scheduler::Sequence* Scheduler::find_victim(const Rank& above) {
+  Sequence* victim = nullptr;
+  for (const ByRank* home : {&running_, &waiting_}) {
+    for (auto entry = home->rbegin(); entry != home->rend() && entry->first > above; ++entry) {
+      Sequence* candidate = entry->second;
+      if (candidate->blocks.empty() || candidate->state == Sequence::State::kReserving) continue;
+      if (victim == nullptr || candidate->rank > victim->rank) victim = candidate;
+      break;
+    }
+  }
+  return victim;
+}
+
+void Scheduler::preempt(Sequence& victim, uint32_t blocks_missing) {
+  TROUPE_ASSERT(victim.in_flight == 0 && blocks_missing > 0, victim.spec.id, victim.in_flight);
+  const auto held = static_cast<uint32_t>(victim.blocks.size());
+  const uint32_t kept = held > blocks_missing ? held - blocks_missing : 0;
+  // Blocks that are not full are of no use later, so all of them go.
+  const uint32_t keep = std::min(kept, victim.computed / kBlockTokens);
+  actions_.kv.emplace_back(KvTrim{.sequence = victim.spec.id, .keep_blocks = keep});
+  ++give_back_epoch_;
+  victim.blocks.resize(keep);
+  victim.computed = keep * kBlockTokens;
+  victim.copy.reset();
+  victim.commit_due = false;
+  victim.extend_asked = 0;
+  victim.refused_epoch.reset();
+  if (victim.state == Sequence::State::kWaiting) return;
+  victim.state = Sequence::State::kWaiting;
+  ++victim.preemptions;
+  ++stats_.preemptions;
+  running_.erase(victim.rank);
+  waiting_.emplace(victim.rank, &victim);
+}
+
+void Scheduler::ask_extends() {
+  KvExtend extend;
+  for (const auto& [rank, sequence] : running_) {
+    if (sequence->cancelled) continue;
+    const uint32_t known = sequence->known() + (sequence->sample_in_flight ? 1 : 0);
+    // Everything known when it was admitted has its place already.
+    if (sequence->computed + sequence->in_flight + 1 < known) continue;
+    const uint32_t most = kv_tokens_max(sequence->spec);
+    const uint32_t blocks = blocks_for(std::min(known + kExtendAheadTokens - 1, most));
+    if (blocks <= sequence->blocks.size() || blocks <= sequence->extend_asked) continue;
+    if (sequence->refused_epoch == give_back_epoch_) continue;
+    sequence->extend_asked = blocks;
+    sequence->asked_epoch = give_back_epoch_;
+    extend.items.push_back({.sequence = sequence->spec.id, .blocks = blocks});
+  }
+  if (extend.items.empty()) return;
+  ++extends_outstanding_;
+  actions_.kv.emplace_back(std::move(extend));
+}
+
+void Scheduler::ask_reserves() {
+  uint32_t refused = 0;
+  for (const auto& [rank, sequence] : waiting_) {
+    if (running_.size() + reserves_outstanding_ >= options_.running_max) return;
+    if (sequence->refused_epoch && ++refused > kRefusedLookPastMax) return;
+    if (sequence->state == Sequence::State::kReserving) continue;
+    if (sequence->refused_epoch == give_back_epoch_) {
+      // Nothing was given back since. Others may pass, but not for ever, and not one that lost its
+      // place already.
+      if (sequence->preempted() || sequence->passes >= options_.passes_max) return;
+      continue;
+    }
+    send_reserve(*sequence);
+  }
+}
+
+void Scheduler::send_reserve(Sequence& sequence) {
+  KvReserve reserve;
+  reserve.sequence = sequence.spec.id;
+  reserve.attempt = ++sequence.attempt;
+  reserve.tokens = sequence.spec.prompt;
+  reserve.cache_salt = sequence.spec.cache_salt;
+  reserve.cover_tokens = sequence.known();
+  if (!sequence.output.empty()) {
+    auto tokens = std::make_shared<std::vector<TokenId>>(*sequence.spec.prompt);
+    tokens->insert(tokens->end(), sequence.output.begin(), sequence.output.end());
+    reserve.tokens = std::move(tokens);
+  }
+  // The logits that score token i + 1 are those of position i, so positions below `scores` are
+  // done.
+  if (sequence.scoring()) reserve.reuse_tokens_max = sequence.scores;
+  const size_t active = running_.size() + reserves_outstanding_;
+  reserve.spare_blocks = static_cast<uint32_t>(std::min<size_t>(active, kSpareBlocksMax));
+  sequence.state = Sequence::State::kReserving;
+  sequence.asked_epoch = give_back_epoch_;
+  ++reserves_outstanding_;
+  actions_.kv.emplace_back(std::move(reserve));
+}
+
+void Scheduler::plan_step() {
+  StepPlan plan;
+  uint32_t budget = options_.step_tokens_max;
+  // Those who decode first: one token each, and a client is reading along.
+  for (const auto& [rank, sequence] : running_) {
+    if (budget == 0) break;
+    if (sequence->known() - sequence->computed != 1) continue;
+    if (sequence->computed >= sequence->capacity()) continue;  // misses this step
+    add_slice(*sequence, 1, plan);
+    --budget;
+  }
+  for (const auto& [rank, sequence] : running_) {
+    if (budget == 0) break;
+    if (sequence->in_flight > 0) continue;
+    const uint32_t end = std::min(sequence->known(), sequence->capacity());
+    if (end <= sequence->computed) continue;
+    const uint32_t tokens = std::min(end - sequence->computed, budget);
+    add_slice(*sequence, tokens, plan);
+    budget -= tokens;
+  }
+  if (plan.slices.empty()) return;
+  plan.number = next_step_++;
+  step_in_flight_ = plan.number;
+  actions_.step = std::move(plan);
+}
+
+void Scheduler::add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan) {
+  const uint32_t begin = sequence.computed;
+  const uint32_t end = begin + tokens;
+  TROUPE_ASSERT(tokens > 0 && end <= sequence.known(), sequence.spec.id, begin, end);
+  TROUPE_ASSERT(end <= sequence.capacity(), sequence.spec.id, end, sequence.capacity());
+  const SamplingParams& params = *sequence.spec.params;
+  const uint32_t prompt = sequence.prompt_tokens();
+  StepSlice& slice = plan.slices.emplace_back();
+  slice.sequence = sequence.spec.id;
+  slice.position = begin;
+  slice.tokens.reserve(tokens);
+  for (uint32_t i = begin; i < end; ++i) slice.tokens.push_back(sequence.token(i));
+  slice.blocks.assign(sequence.blocks.begin(), sequence.blocks.begin() + blocks_for(end));
+  slice.sample = end == sequence.known() && params.max_tokens > 0;
+  slice.prompt_tokens = prompt;
+  slice.output_tokens = static_cast<uint32_t>(sequence.output.size());
+  slice.params = sequence.spec.params;
+  if (slice.sample && needs_history(params)) {
+    slice.history.reserve(sequence.known());
+    slice.history.assign(sequence.spec.prompt->begin(), sequence.spec.prompt->end());
+    slice.history.insert(slice.history.end(), sequence.output.begin(), sequence.output.end());
+  }
+  slice.score_prompt = sequence.scoring() && end > sequence.scores;
+  if (slice.score_prompt && end < prompt) slice.next_token = sequence.token(end);
+  if (sequence.copy) {
+    TROUPE_ASSERT(sequence.copy->to == sequence.blocks[begin / kBlockTokens], sequence.spec.id);
+    plan.copies.push_back(*std::exchange(sequence.copy, std::nullopt));
+    sequence.commit_due = true;
+  }
+  sequence.in_flight = tokens;
+  sequence.sample_in_flight = slice.sample;
+  slices_in_flight_.push_back(
+      {.sequence = slice.sequence, .tokens = tokens, .sample = slice.sample});
+}
+
+}  // namespace troupe

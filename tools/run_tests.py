@@ -2,10 +2,10 @@
 """Usage: tools/run_tests.py BUILD_FOLDER [--python FILE] [NAME...]
 
 Runs every test of a built tree and counts cases: those of the Boost.Test programs, the inputs of
-the fuzz corpora, the Python cases of tests/unit and tests/integration, and the style of the project.
-NAME selects programs and Python cases that contain it; `program:pattern` selects cases of one
-program as Boost.Test's --run_test does. Ends with the line `N passed, N failed`, and with 1 when
-anything failed or nothing ran."""
+the fuzz corpora, the Python cases of tests/unit and tests/integration, and the style check. NAME
+selects programs and Python cases that contain it; `program:pattern` selects cases of one program as
+Boost.Test's --run_test does. Ends with the line `N passed, N failed`, and with 1 when anything
+failed or nothing ran."""
 
 import argparse
 import json

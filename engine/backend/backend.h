@@ -146,6 +146,10 @@ class Backend {
   // Copies all layers of a block.
   virtual void copy_block(KvHandle kv, BlockIndex from, BlockIndex to) = 0;
 
+  // Allocates what operations on up to `rows_max` rows need inside the backend. After the uploads,
+  // before the first batch; again with a larger number if need be.
+  [[nodiscard]] virtual Status prepare(uint32_t rows_max) = 0;
+
   // --- Operations. `Rows` named `in` are read, `out` written; they may be the same rows only where
   // said. The batch is the one most recently set.
 
@@ -154,7 +158,7 @@ class Backend {
   virtual void set_batch(const Batch& batch, RopeHandle rope) = 0;
   // out[r] = the table's row of the batch's token r.
   virtual void embed(EmbeddingHandle table, Rows out) = 0;
-  // out[r] = in[r] / sqrt(mean(in[r]^2) + epsilon) * weight.
+  // out[r] = in[r] / sqrt(mean(in[r]^2) + epsilon) * weight. out may be in.
   virtual void rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) = 0;
   // out[i][r] = weights[i] * in[r]: several linear layers of one input, so that a backend prepares
   // the input once.

@@ -50,6 +50,7 @@ class LlamaModel {
 
   [[nodiscard]] Result<LlamaActivations> make_activations(uint32_t rows_max,
                                                           uint32_t logits_rows_max) const;
+  void release(const LlamaActivations& activations) const;
   // Bytes that make_activations() takes.
   [[nodiscard]] static uint64_t activation_bytes(const ModelConfig& config, uint32_t rows_max,
                                                  uint32_t logits_rows_max);

@@ -341,6 +341,31 @@ void attention_finish(const float* partial, uint32_t head_dim, float* out) {
 }
 
 template <class V>
+struct LinearF32Step {
+  const LinearF32& layer;
+  template <int Q>
+  void run(uint32_t row) const {
+    const float* x = layer.x + row * layer.x_stride;
+    V sums[Q];
+#pragma GCC unroll 8
+    for (int q = 0; q < Q; ++q) sums[q] = V::all(0.0F);
+    for (uint32_t k = 0; k < layer.inputs; ++k) {
+      const V w = V::load(layer.weights + size_t{k} * 16);
+#pragma GCC unroll 8
+      for (int q = 0; q < Q; ++q) sums[q] = V::fma(V::all(x[q * layer.x_stride + k]), w, sums[q]);
+    }
+#pragma GCC unroll 8
+    for (int q = 0; q < Q; ++q)
+      sums[q].store_first(layer.out + (row + q) * layer.out_stride, layer.outputs);
+  }
+};
+
+template <class V>
+void linear_f32(const LinearF32& layer) {
+  over_queries<V, V::kRows>(0, layer.rows, LinearF32Step<V>{layer});
+}
+
+template <class V>
 inline constexpr Ops kTable = {
     .rms_norm = rms_norm<V>,
     .add = add<V>,
@@ -351,6 +376,7 @@ inline constexpr Ops kTable = {
     .attention_segment = attention_segment<V>,
     .attention_merge = attention_merge<V>,
     .attention_finish = attention_finish<V>,
+    .linear_f32 = linear_f32<V>,
 };
 
 }  // namespace troupe::ops_vector

@@ -64,6 +64,17 @@ struct AttentionTile {
   size_t block_stride = 0;  // elements
 };
 
+struct LinearF32 {
+  const float* weights = nullptr;
+  uint32_t inputs = 0;
+  uint32_t outputs = 0;  // 1 to 16: how many of the sixteen are written
+  uint32_t rows = 0;
+  const float* x = nullptr;  // row m at x + m * x_stride
+  size_t x_stride = 0;
+  float* out = nullptr;
+  size_t out_stride = 0;
+};
+
 struct Ops {
   // m = lanes16(fma(x, x, .)) / width; r = 1 / sqrt(m + epsilon); out[i] = (x[i] * r) * weight[i].
   void (*rms_norm)(const float* x, const float* weight, float epsilon, uint32_t width, float* out);
@@ -102,6 +113,10 @@ struct Ops {
 
   // out[d] = weighted[d] * (1 / sum).
   void (*attention_finish)(const float* partial, uint32_t head_dim, float* out);
+
+  // Linear layers in plain fp32, sixteen outputs at a time, `weights` as [input][16]:
+  // out[m][l] = fma chain over inputs k in order from +0 of x[m][k] and weights[k][l], l < outputs.
+  void (*linear_f32)(const LinearF32& layer);
 };
 
 // The fastest table that machines of this kind run; all give the same bits.

@@ -145,6 +145,17 @@ void attention_finish(const float* partial, uint32_t head_dim, float* out) {
   for (uint32_t d = 0; d < head_dim; ++d) out[d] = partial[16 + d] * inverse;
 }
 
+void linear_f32(const LinearF32& layer) {
+  for (uint32_t m = 0; m < layer.rows; ++m) {
+    const float* x = layer.x + m * layer.x_stride;
+    float sums[16] = {};
+    for (uint32_t k = 0; k < layer.inputs; ++k)
+      for (uint32_t l = 0; l < 16; ++l)
+        sums[l] = std::fma(x[k], layer.weights[size_t{k} * 16 + l], sums[l]);
+    for (uint32_t l = 0; l < layer.outputs; ++l) layer.out[m * layer.out_stride + l] = sums[l];
+  }
+}
+
 }  // namespace
 
 const Ops& scalar_ops() {
@@ -158,6 +169,7 @@ const Ops& scalar_ops() {
       .attention_segment = attention_segment,
       .attention_merge = attention_merge,
       .attention_finish = attention_finish,
+      .linear_f32 = linear_f32,
   };
   return kOps;
 }

@@ -140,5 +140,27 @@ BOOST_AUTO_TEST_CASE(stored_keys_and_values_are_rounded_and_saturated_alike_ever
   }
 }
 
+BOOST_AUTO_TEST_CASE(plain_linear_layers_are_bit_equal_for_any_number_of_rows) {
+  for (uint32_t inputs : {1U, 33U, 576U}) {
+    for (uint32_t rows = 1; rows <= 19; ++rows) {
+      Random random(inputs + rows);
+      const uint32_t outputs = 1 + rows % 16;
+      const std::vector<float> weights = random.floats(size_t{inputs} * 16, 1.0F);
+      const std::vector<float> x = random.floats(size_t{rows} * inputs, 1.0F);
+      std::vector<float> expected(size_t{rows} * 20, 7.0F);
+      LinearF32 layer{.weights = weights.data(), .inputs = inputs, .outputs = outputs,
+                      .rows = rows, .x = x.data(), .x_stride = inputs, .out = expected.data(),
+                      .out_stride = 20};
+      scalar_ops().linear_f32(layer);
+      for (CpuIsa isa : vector_isas()) {
+        std::vector<float> out(expected.size(), 7.0F);
+        layer.out = out.data();
+        ops_for(isa).linear_f32(layer);
+        check_same_bits(out, expected, "linear of " + std::to_string(rows) + " rows");
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace troupe::test

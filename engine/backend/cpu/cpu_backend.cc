@@ -1,0 +1,269 @@
+#include "engine/backend/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace troupe {
+namespace {
+
+std::string describe(const CpuBackendOptions& options) {
+  return "cpu " + std::string(to_string(options.isa)) + ", " + std::to_string(options.threads) +
+         (options.threads == 1 ? " thread" : " threads");
+}
+
+// Per thread: the kernel's own scratch, then two sets of partials.
+size_t attention_floats(uint32_t head_dim) {
+  return attention_scratch_floats(kAttentionQueriesMax, head_dim) +
+         size_t{2} * kAttentionQueriesMax * partial_floats(head_dim);
+}
+
+uint32_t groups_of(const PackedLinear& weights) {
+  return (weights.n_out() + kLinearGroup - 1) / kLinearGroup;
+}
+
+}  // namespace
+
+CpuBackend::CpuBackend(const CpuBackendOptions& options)
+    : isa_(options.isa),
+      ops_(ops_for(options.isa)),
+      pool_(options.threads),
+      description_(describe(options)) {
+  TROUPE_ASSERT(supports(options.isa), to_string(options.isa));
+  scratch_.resize(options.threads);
+}
+
+Result<BufferHandle> CpuBackend::allocate(uint64_t bytes, MemoryKind kind) {
+  return buffers_.allocate(bytes, kind);
+}
+
+void CpuBackend::release(BufferHandle buffer) {
+  buffers_.release(buffer);
+}
+
+std::span<std::byte> CpuBackend::host_bytes(BufferHandle buffer) {
+  return buffers_.pinned(buffer);
+}
+
+void CpuBackend::copy(BufferHandle to, uint64_t to_offset, BufferHandle from, uint64_t from_offset,
+                      uint64_t bytes) {
+  std::memcpy(buffers_.at(to, to_offset, bytes), buffers_.at(from, from_offset, bytes), bytes);
+}
+
+EventHandle CpuBackend::record_event() {
+  return EventHandle(++events_);
+}
+
+Result<bool> CpuBackend::query(EventHandle event) {
+  TROUPE_ASSERT(event.value >= 1 && event.value <= events_, event, events_);
+  return true;
+}
+
+Status CpuBackend::wait(EventHandle event, Duration) {
+  return query(event).status();
+}
+
+Result<LinearHandle> CpuBackend::upload_linear(const TensorSource& source) {
+  TROUPE_RETURN_IF_ERROR(check_source(source));
+  const auto named = [&](const Status& status) {
+    return Status(status.code(), "tensor " + describe(source) + ": " + status.message());
+  };
+  auto created = PackedLinear::create(source.type, source.outputs, source.inputs);
+  if (!created.ok()) return named(created.status());
+  std::unique_ptr<PackedLinear> packed = std::move(created).value();
+  std::mutex mutex;
+  Status failure;
+  pool_.split(source.outputs, kLinearGroup, [&](uint32_t begin, uint32_t end) {
+    Status status = packed->pack_rows(source.bytes.data(), begin, end);
+    if (status.ok()) return;
+    const std::lock_guard lock(mutex);
+    failure = std::move(status);
+  });
+  if (!failure.ok()) return named(failure);
+  inputs_max_ = std::max(inputs_max_, source.inputs);
+  linear_bytes_ += packed->bytes();
+  linears_.push_back(std::move(packed));
+  return LinearHandle(static_cast<uint32_t>(linears_.size()));
+}
+
+Result<EmbeddingHandle> CpuBackend::upload_embedding(const TensorSource& source) {
+  return tensors_.add_embedding(source);
+}
+
+Result<VectorHandle> CpuBackend::upload_vector(const TensorSource& source) {
+  return tensors_.add_vector(source);
+}
+
+Result<RopeHandle> CpuBackend::make_rope(const RopeParameters& parameters) {
+  return ropes_.add(parameters);
+}
+
+uint64_t CpuBackend::weight_bytes() const {
+  return linear_bytes_ + tensors_.bytes();
+}
+
+Result<KvHandle> CpuBackend::allocate_kv(const KvShape& shape) {
+  const size_t bytes = attention_floats(shape.head_dim) * sizeof(float);
+  for (AlignedBuffer& scratch : scratch_) {
+    if (scratch.bytes() >= bytes) continue;
+    scratch = AlignedBuffer(bytes);
+    if (scratch.empty())
+      return Status(StatusCode::kResourceExhausted,
+                    "no memory for " + std::to_string(bytes) + " bytes of attention scratch");
+  }
+  return kv_pools_.add(shape, sizeof(uint16_t), buffers_);
+}
+
+KvLayout CpuBackend::kv_layout(KvHandle kv) const {
+  return kv_pools_.get(kv).layout;
+}
+
+void CpuBackend::copy_block(KvHandle kv, BlockIndex from, BlockIndex to) {
+  kv_pools_.copy_block(kv, from, to);
+}
+
+Status CpuBackend::prepare(uint32_t rows_max) {
+  TROUPE_ASSERT(rows_max > 0 && inputs_max_ > 0, rows_max, inputs_max_);
+  quantized_ = std::make_unique<QuantizedActivations>(rows_max, inputs_max_, isa_);
+  return ok_status();
+}
+
+void CpuBackend::set_batch(const Batch& batch, RopeHandle rope) {
+  batch_.set(batch, ropes_.get(rope));
+  plan_is_current_ = false;
+}
+
+void CpuBackend::embed(EmbeddingHandle table, Rows out) {
+  TROUPE_ASSERT(out.rows == batch_.rows(), out.rows, batch_.rows());
+  float* to = buffers_.floats(out);
+  over_rows(out.rows, out.width, [&](uint32_t begin, uint32_t end) {
+    for (uint32_t r = begin; r < end; ++r)
+      tensors_.embed(table, batch_.token(r), {to + size_t{r} * out.width, out.width});
+  });
+}
+
+void CpuBackend::rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) {
+  const std::span<const float> weights = tensors_.vector(weight);
+  TROUPE_ASSERT(in.rows == out.rows && in.width == out.width && in.width == weights.size(), in.rows,
+                out.rows, in.width, out.width, weights.size());
+  const float* from = buffers_.floats(in);
+  float* to = buffers_.floats(out);
+  over_rows(in.rows, in.width, [&](uint32_t begin, uint32_t end) {
+    for (size_t r = begin; r < end; ++r)
+      ops_.rms_norm(from + r * in.width, weights.data(), epsilon, in.width, to + r * in.width);
+  });
+}
+
+void CpuBackend::linear(std::span<const LinearHandle> weights, Rows in, std::span<const Rows> out) {
+  constexpr size_t kWeightsMax = 8;
+  TROUPE_ASSERT(quantized_ != nullptr, "prepare() first");
+  TROUPE_ASSERT(weights.size() == out.size() && weights.size() <= kWeightsMax, weights.size(),
+                out.size());
+  const PackedLinear* packed[kWeightsMax] = {};
+  float* to[kWeightsMax] = {};
+  uint32_t groups = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    TROUPE_ASSERT(weights[i].value >= 1 && weights[i].value <= linears_.size(), weights[i]);
+    packed[i] = linears_[weights[i].value - 1].get();
+    TROUPE_ASSERT(packed[i]->n_out() == out[i].width && packed[i]->n_in() == in.width,
+                  packed[i]->n_out(), out[i].width, packed[i]->n_in(), in.width);
+    TROUPE_ASSERT(out[i].rows == in.rows, out[i].rows, in.rows);
+    to[i] = buffers_.floats(out[i]);
+    groups += groups_of(*packed[i]);
+  }
+  const float* from = buffers_.floats(in);
+  quantized_->reset(in.rows, in.width);
+  over_rows(in.rows, in.width, [&](uint32_t begin, uint32_t end) {
+    quantized_->quantize_rows(from, in.width, begin, end);
+  });
+  // The groups of all layers in a row, so that threads meet once for all of them.
+  pool_.split(groups, 1, [&](uint32_t begin, uint32_t end) {
+    uint32_t first = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const uint32_t count = groups_of(*packed[i]);
+      const uint32_t from_group = std::max(begin, first) - first;
+      const uint32_t to_group = std::min(end, first + count);
+      if (first + from_group < to_group)
+        troupe::linear(*packed[i], *quantized_, from_group * kLinearGroup,
+                       std::min((to_group - first) * kLinearGroup, packed[i]->n_out()), to[i],
+                       out[i].width);
+      first += count;
+    }
+  });
+}
+
+void CpuBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint32_t layer) {
+  const KvPool& pool = kv_pools_.get(kv);
+  const uint32_t head_dim = pool.shape.head_dim;
+  const RopeTable& rope = batch_.rope();
+  TROUPE_ASSERT(layer < pool.shape.layers && head_dim == rope.head_dim, layer, head_dim,
+                rope.head_dim);
+  TROUPE_ASSERT(q.rows == batch_.rows() && k.rows == q.rows && v.rows == q.rows, q.rows, k.rows,
+                v.rows, batch_.rows());
+  TROUPE_ASSERT(k.width == pool.shape.kv_heads * head_dim && v.width == k.width, k.width, v.width);
+  TROUPE_ASSERT(q.width % k.width == 0, q.width, k.width);
+  float* query = buffers_.floats(q);
+  float* key = buffers_.floats(k);
+  const float* value = buffers_.floats(v);
+  over_rows(q.rows, q.width + 2 * k.width, [&](uint32_t begin, uint32_t end) {
+    for (uint32_t r = begin; r < end; ++r) {
+      const auto rotate_heads = [&](float* row, uint32_t width) {
+        for (uint32_t d = 0; d < width; d += head_dim)
+          ops_.rotate(row + d, batch_.cosines(r), batch_.sines(r), rope.rotated_dim);
+      };
+      float* key_row = key + size_t{r} * k.width;
+      rotate_heads(query + size_t{r} * q.width, q.width);
+      rotate_heads(key_row, k.width);
+      const size_t block = batch_.block(r) * pool.layout.block_bytes / sizeof(uint16_t);
+      const uint32_t token = batch_.position(r) % kBlockTokens;
+      for (uint32_t h = 0; h < pool.shape.kv_heads; ++h) {
+        ops_.store_key(key_row + size_t{h} * head_dim, head_dim, token,
+                       pool.keys<uint16_t>(layer, h) + block);
+        ops_.store_value(value + size_t{r} * v.width + size_t{h} * head_dim, head_dim, token,
+                         pool.values<uint16_t>(layer, h) + block);
+      }
+    }
+  });
+}
+
+void CpuBackend::swiglu(Rows gate, Rows up, Rows out) {
+  TROUPE_ASSERT(gate.rows == up.rows && gate.rows == out.rows && gate.width == up.width &&
+                    gate.width == out.width,
+                gate.rows, up.rows, out.rows, gate.width, up.width, out.width);
+  const float* a = buffers_.floats(gate);
+  const float* b = buffers_.floats(up);
+  float* to = buffers_.floats(out);
+  over_rows(gate.rows, gate.width, [&](uint32_t begin, uint32_t end) {
+    const size_t first = size_t{begin} * gate.width;
+    ops_.swiglu(a + first, b + first, size_t{end - begin} * gate.width, to + first);
+  });
+}
+
+void CpuBackend::add(Rows x, Rows y) {
+  TROUPE_ASSERT(x.rows == y.rows && x.width == y.width, x.rows, y.rows, x.width, y.width);
+  float* to = buffers_.floats(x);
+  const float* from = buffers_.floats(y);
+  over_rows(x.rows, x.width, [&](uint32_t begin, uint32_t end) {
+    const size_t first = size_t{begin} * x.width;
+    ops_.add(to + first, from + first, size_t{end - begin} * x.width);
+  });
+}
+
+void CpuBackend::gather_rows(Rows in, std::span<const uint32_t> indices, Rows out) {
+  TROUPE_ASSERT(out.rows == indices.size() && in.width == out.width, out.rows, indices.size(),
+                in.width, out.width);
+  const float* from = buffers_.floats(in);
+  float* to = buffers_.floats(out);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    TROUPE_ASSERT(indices[i] < in.rows, indices[i], in.rows);
+    std::memcpy(to + i * out.width, from + size_t{indices[i]} * in.width,
+                out.width * sizeof(float));
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,197 @@
+#include "engine/backend/cpu/host_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+#include "kernels/ops/ops.h"
+#include "kernels/reference/dequantize.h"
+
+namespace troupe {
+
+std::string describe(const TensorSource& source) {
+  return std::string(source.name) + " (" + std::string(traits_of(source.type).name) + ", [" +
+         std::to_string(source.inputs) + ", " + std::to_string(source.outputs) + "])";
+}
+
+Status check_source(const TensorSource& source) {
+  const WeightTypeTraits& traits = traits_of(source.type);
+  if (source.inputs == 0 || source.outputs == 0 || source.inputs % traits.block_weights != 0)
+    return {StatusCode::kUnsupported, "tensor " + describe(source) +
+                                          ": a row must be a whole number of blocks of " +
+                                          std::to_string(traits.block_weights) + " weights"};
+  const uint64_t bytes = uint64_t{source.inputs} / traits.block_weights * traits.block_bytes *
+                         uint64_t{source.outputs};
+  if (source.bytes.size() < bytes)
+    return {StatusCode::kDataLoss, "tensor " + describe(source) + " needs " +
+                                       std::to_string(bytes) + " bytes and has " +
+                                       std::to_string(source.bytes.size()) + ": get the file anew"};
+  return ok_status();
+}
+
+Result<std::vector<float>> dequantized(const TensorSource& source) {
+  TROUPE_RETURN_IF_ERROR(check_source(source));
+  std::vector<float> values(size_t{source.inputs} * source.outputs);
+  dequantize(source.type, source.bytes.data(), source.outputs, source.inputs, values.data());
+  return values;
+}
+
+Result<BufferHandle> HostBuffers::allocate(uint64_t bytes, MemoryKind kind) {
+  TROUPE_ASSERT(bytes > 0, bytes);
+  AlignedBuffer memory(bytes);
+  if (memory.empty())
+    return Status(StatusCode::kResourceExhausted,
+                  "no memory for a buffer of " + std::to_string(bytes) +
+                      " bytes: lower the number of KV blocks or of tokens per step");
+  auto slot = std::find_if(entries_.begin(), entries_.end(),
+                           [](const Entry& entry) { return entry.memory.empty(); });
+  if (slot == entries_.end()) slot = entries_.insert(slot, Entry{});
+  *slot = Entry{std::move(memory), kind};
+  return BufferHandle(static_cast<uint32_t>(slot - entries_.begin()) + 1);
+}
+
+const HostBuffers::Entry& HostBuffers::entry(BufferHandle handle) const {
+  TROUPE_ASSERT(handle.value >= 1 && handle.value <= entries_.size(), handle, entries_.size());
+  const Entry& found = entries_[handle.value - 1];
+  TROUPE_ASSERT(!found.memory.empty(), handle);
+  return found;
+}
+
+void HostBuffers::release(BufferHandle handle) {
+  static_cast<void>(entry(handle));
+  entries_[handle.value - 1].memory = AlignedBuffer();
+}
+
+std::span<std::byte> HostBuffers::pinned(BufferHandle handle) const {
+  const Entry& found = entry(handle);
+  TROUPE_ASSERT(found.kind == MemoryKind::kHostPinned, handle);
+  return {found.memory.as<std::byte>(), found.memory.bytes()};
+}
+
+std::byte* HostBuffers::at(BufferHandle handle, uint64_t offset, uint64_t bytes) const {
+  const Entry& found = entry(handle);
+  TROUPE_ASSERT(offset <= found.memory.bytes() && bytes <= found.memory.bytes() - offset, handle,
+                offset, bytes, found.memory.bytes());
+  return found.memory.as<std::byte>() + offset;
+}
+
+float* HostBuffers::floats(const Rows& rows) const {
+  const uint64_t row_bytes = uint64_t{rows.width} * sizeof(float);
+  return reinterpret_cast<float*>(
+      at(rows.buffer, rows.first_row * row_bytes, rows.rows * row_bytes));
+}
+
+Result<VectorHandle> HostTensors::add_vector(const TensorSource& source) {
+  TROUPE_ASSIGN_OR_RETURN(std::vector<float> values, dequantized(source));
+  bytes_ += values.size() * sizeof(float);
+  vectors_.push_back(std::move(values));
+  return VectorHandle(static_cast<uint32_t>(vectors_.size()));
+}
+
+Result<EmbeddingHandle> HostTensors::add_embedding(const TensorSource& source) {
+  TROUPE_RETURN_IF_ERROR(check_source(source));
+  embeddings_.push_back(source);
+  embeddings_.back().name = "";  // the view belongs to the caller
+  return EmbeddingHandle(static_cast<uint32_t>(embeddings_.size()));
+}
+
+std::span<const float> HostTensors::vector(VectorHandle handle) const {
+  TROUPE_ASSERT(handle.value >= 1 && handle.value <= vectors_.size(), handle);
+  return vectors_[handle.value - 1];
+}
+
+void HostTensors::embed(EmbeddingHandle handle, TokenId token, std::span<float> out) const {
+  TROUPE_ASSERT(handle.value >= 1 && handle.value <= embeddings_.size(), handle);
+  const TensorSource& table = embeddings_[handle.value - 1];
+  TROUPE_ASSERT(token >= 0 && static_cast<uint32_t>(token) < table.outputs, token, table.outputs);
+  TROUPE_ASSERT(out.size() == table.inputs, out.size(), table.inputs);
+  const WeightTypeTraits& traits = traits_of(table.type);
+  const size_t row_bytes = size_t{table.inputs} / traits.block_weights * traits.block_bytes;
+  dequantize(table.type, table.bytes.data() + static_cast<size_t>(token) * row_bytes, 1,
+             table.inputs, out.data());
+}
+
+Result<RopeHandle> HostRopes::add(const RopeParameters& parameters) {
+  TROUPE_ASSERT(parameters.rotated_dim % 2 == 0, parameters.rotated_dim);
+  TROUPE_ASSERT(parameters.rotated_dim <= parameters.head_dim, parameters.rotated_dim);
+  TROUPE_ASSERT(parameters.base > 0.0 && parameters.linear_scale > 0.0, parameters.base,
+                parameters.linear_scale);
+  const size_t pairs = parameters.rotated_dim / 2;
+  const std::span<const float> factors = parameters.frequency_factors;
+  TROUPE_ASSERT(factors.empty() || factors.size() == pairs, factors.size(), pairs);
+  RopeTable table{parameters.head_dim, parameters.rotated_dim, std::vector<double>(pairs)};
+  rope_frequencies(parameters.base, parameters.linear_scale,
+                   factors.empty() ? nullptr : factors.data(), parameters.rotated_dim,
+                   table.frequencies.data());
+  ropes_.push_back(std::move(table));
+  return RopeHandle(static_cast<uint32_t>(ropes_.size()));
+}
+
+const RopeTable& HostRopes::get(RopeHandle handle) const {
+  TROUPE_ASSERT(handle.value >= 1 && handle.value <= ropes_.size(), handle);
+  return ropes_[handle.value - 1];
+}
+
+Result<KvHandle> HostKvPools::add(const KvShape& shape, uint32_t element_bytes,
+                                  HostBuffers& buffers) {
+  TROUPE_ASSERT(shape.layers > 0 && shape.kv_heads > 0 && shape.head_dim > 0 && shape.blocks > 0,
+                shape.layers, shape.kv_heads, shape.head_dim, shape.blocks);
+  KvPool pool{.shape = shape, .layout = {}, .base = nullptr};
+  pool.layout.element_bytes = element_bytes;
+  pool.layout.head_bytes = uint64_t{kv_head_elements(shape.head_dim)} * element_bytes;
+  pool.layout.block_bytes = 2 * pool.layout.head_bytes * shape.kv_heads;
+  pool.layout.layer_bytes = pool.layout.block_bytes * shape.blocks;
+  const uint64_t bytes = pool.layout.layer_bytes * shape.layers;
+  TROUPE_ASSIGN_OR_RETURN(pool.layout.buffer, buffers.allocate(bytes, MemoryKind::kDevice));
+  pool.base = buffers.at(pool.layout.buffer, 0, bytes);
+  pools_.push_back(pool);
+  return KvHandle(static_cast<uint32_t>(pools_.size()));
+}
+
+const KvPool& HostKvPools::get(KvHandle handle) const {
+  TROUPE_ASSERT(handle.value >= 1 && handle.value <= pools_.size(), handle);
+  return pools_[handle.value - 1];
+}
+
+void HostKvPools::copy_block(KvHandle handle, BlockIndex from, BlockIndex to) const {
+  const KvPool& pool = get(handle);
+  TROUPE_ASSERT(from.value < pool.shape.blocks && to.value < pool.shape.blocks && from != to, from,
+                to, pool.shape.blocks);
+  const KvLayout& layout = pool.layout;
+  for (uint32_t layer = 0; layer < pool.shape.layers; ++layer) {
+    std::byte* base = pool.base + layer * layout.layer_bytes;
+    std::memcpy(base + to.value * layout.block_bytes, base + from.value * layout.block_bytes,
+                layout.block_bytes);
+  }
+}
+
+void HostBatch::set(const Batch& batch, const RopeTable& rope) {
+  rope_ = &rope;
+  tokens_.assign(batch.tokens.begin(), batch.tokens.end());
+  slices_.clear();
+  block_table_.clear();
+  positions_.resize(tokens_.size());
+  row_blocks_.resize(tokens_.size());
+  angles_.resize(size_t{2} * tokens_.size() * rope.rotated_dim);
+  uint32_t row = 0;
+  for (const BatchSlice& slice : batch.slices) {
+    TROUPE_ASSERT(slice.first_row == row && slice.rows > 0, slice.first_row, row, slice.rows);
+    TROUPE_ASSERT(size_t{slice.position} + slice.rows <= slice.blocks.size() * kBlockTokens,
+                  slice.position, slice.rows, slice.blocks.size());
+    slices_.push_back({row, slice.rows, slice.position, static_cast<uint32_t>(block_table_.size()),
+                       static_cast<uint32_t>(slice.blocks.size())});
+    for (BlockIndex block : slice.blocks) block_table_.push_back(block.value);
+    for (uint32_t r = 0; r < slice.rows; ++r, ++row) {
+      TROUPE_ASSERT(row < tokens_.size(), row, tokens_.size());
+      positions_[row] = slice.position + r;
+      row_blocks_[row] = slice.blocks[positions_[row] / kBlockTokens].value;
+      float* angles = &angles_[size_t{2} * row * rope.rotated_dim];
+      rope_angles(positions_[row], rope.frequencies.data(), rope.rotated_dim, angles,
+                  angles + rope.rotated_dim);
+    }
+  }
+  TROUPE_ASSERT(row == tokens_.size(), row, tokens_.size());
+}
+
+}  // namespace troupe

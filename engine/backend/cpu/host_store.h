@@ -1,0 +1,138 @@
+#pragma once
+// What the backends whose device memory is host memory have in common: buffers, vectors, embedding
+// tables, KV pools and the copy of the current batch, all by handle. A wrong handle or range is a
+// bug and ends the process.
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/backend/backend.h"
+#include "kernels/linear/aligned_buffer.h"
+
+namespace troupe {
+
+// "blk.0.attn_q.weight (Q4_1, [576, 576])"
+[[nodiscard]] std::string describe(const TensorSource& source);
+// kDataLoss or kUnsupported when the bytes are too few for the shape or a row is no whole number of
+// blocks.
+[[nodiscard]] Status check_source(const TensorSource& source);
+// Checked first; row-major floats.
+[[nodiscard]] Result<std::vector<float>> dequantized(const TensorSource& source);
+
+class HostBuffers final {
+ public:
+  [[nodiscard]] Result<BufferHandle> allocate(uint64_t bytes, MemoryKind kind);
+  void release(BufferHandle handle);
+  [[nodiscard]] std::span<std::byte> pinned(BufferHandle handle) const;
+  [[nodiscard]] std::byte* at(BufferHandle handle, uint64_t offset, uint64_t bytes) const;
+  // The first float of `rows`; all of them lie inside the buffer.
+  [[nodiscard]] float* floats(const Rows& rows) const;
+
+ private:
+  struct Entry {
+    AlignedBuffer memory;
+    MemoryKind kind = MemoryKind::kDevice;
+  };
+  [[nodiscard]] const Entry& entry(BufferHandle handle) const;
+
+  std::vector<Entry> entries_;  // handle - 1; empty memory: free
+};
+
+// Vectors and embedding tables. Tables are read where they stand.
+class HostTensors final {
+ public:
+  [[nodiscard]] Result<VectorHandle> add_vector(const TensorSource& source);
+  [[nodiscard]] Result<EmbeddingHandle> add_embedding(const TensorSource& source);
+  [[nodiscard]] std::span<const float> vector(VectorHandle handle) const;
+  // Writes the table's row `token`.
+  void embed(EmbeddingHandle handle, TokenId token, std::span<float> out) const;
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::vector<float>> vectors_;
+  std::vector<TensorSource> embeddings_;
+  uint64_t bytes_ = 0;
+};
+
+struct RopeTable {
+  uint32_t head_dim = 0;
+  uint32_t rotated_dim = 0;
+  std::vector<double> frequencies;
+};
+
+class HostRopes final {
+ public:
+  [[nodiscard]] Result<RopeHandle> add(const RopeParameters& parameters);
+  [[nodiscard]] const RopeTable& get(RopeHandle handle) const;
+
+ private:
+  std::deque<RopeTable> ropes_;  // a batch refers to its table
+};
+
+// One KV pool: its shape and, in elements of element_bytes, its strides.
+struct KvPool {
+  KvShape shape;
+  KvLayout layout;
+  std::byte* base = nullptr;
+
+  // Where a layer's keys of a kv head begin, in block 0; its values stand `value_offset` further.
+  template <class T>
+  [[nodiscard]] T* keys(uint32_t layer, uint32_t kv_head) const {
+    return reinterpret_cast<T*>(base + layer * layout.layer_bytes + kv_head * layout.head_bytes);
+  }
+  template <class T>
+  [[nodiscard]] T* values(uint32_t layer, uint32_t kv_head) const {
+    return reinterpret_cast<T*>(base + layer * layout.layer_bytes + layout.block_bytes / 2 +
+                                kv_head * layout.head_bytes);
+  }
+};
+
+class HostKvPools final {
+ public:
+  [[nodiscard]] Result<KvHandle> add(const KvShape& shape, uint32_t element_bytes,
+                                     HostBuffers& buffers);
+  [[nodiscard]] const KvPool& get(KvHandle handle) const;
+  void copy_block(KvHandle handle, BlockIndex from, BlockIndex to) const;
+
+ private:
+  std::vector<KvPool> pools_;
+};
+
+// A batch with its spans turned into memory of its own, and the rotations of its rows.
+class HostBatch final {
+ public:
+  struct Slice {
+    uint32_t first_row, rows, position;
+    uint32_t first_block, blocks;  // into block_table
+  };
+
+  void set(const Batch& batch, const RopeTable& rope);
+  [[nodiscard]] uint32_t rows() const { return static_cast<uint32_t>(tokens_.size()); }
+  [[nodiscard]] TokenId token(uint32_t row) const { return tokens_[row]; }
+  [[nodiscard]] std::span<const Slice> slices() const { return slices_; }
+  [[nodiscard]] const uint32_t* blocks(const Slice& slice) const {
+    return block_table_.data() + slice.first_block;
+  }
+  [[nodiscard]] uint32_t position(uint32_t row) const { return positions_[row]; }
+  // The block and the place in it where the row's KV goes.
+  [[nodiscard]] uint32_t block(uint32_t row) const { return row_blocks_[row]; }
+  [[nodiscard]] const RopeTable& rope() const { return *rope_; }
+  [[nodiscard]] const float* cosines(uint32_t row) const {
+    return &angles_[size_t{2} * row * rope_->rotated_dim];
+  }
+  [[nodiscard]] const float* sines(uint32_t row) const { return cosines(row) + rope_->rotated_dim; }
+
+ private:
+  const RopeTable* rope_ = nullptr;
+  std::vector<TokenId> tokens_;
+  std::vector<Slice> slices_;
+  std::vector<uint32_t> block_table_;
+  std::vector<uint32_t> positions_;
+  std::vector<uint32_t> row_blocks_;
+  std::vector<float> angles_;  // [row][cosine | sine][rotated_dim]
+};
+
+}  // namespace troupe

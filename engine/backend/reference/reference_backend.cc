@@ -1,0 +1,263 @@
+#include "engine/backend/reference/reference_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace troupe {
+namespace {
+
+constexpr uint32_t kPanel = 16;
+
+}  // namespace
+
+ReferenceBackend::ReferenceBackend(uint32_t threads, CpuIsa isa)
+    : ops_(ops_for(isa)),
+      pool_(threads),
+      description_("reference fp32, " + std::to_string(threads) + " threads") {
+  TROUPE_ASSERT(supports(isa), to_string(isa));
+}
+
+Result<BufferHandle> ReferenceBackend::allocate(uint64_t bytes, MemoryKind kind) {
+  return buffers_.allocate(bytes, kind);
+}
+
+void ReferenceBackend::release(BufferHandle buffer) {
+  buffers_.release(buffer);
+}
+
+std::span<std::byte> ReferenceBackend::host_bytes(BufferHandle buffer) {
+  return buffers_.pinned(buffer);
+}
+
+void ReferenceBackend::copy(BufferHandle to, uint64_t to_offset, BufferHandle from,
+                            uint64_t from_offset, uint64_t bytes) {
+  std::memcpy(buffers_.at(to, to_offset, bytes), buffers_.at(from, from_offset, bytes), bytes);
+}
+
+EventHandle ReferenceBackend::record_event() {
+  return EventHandle(++events_);
+}
+
+Result<bool> ReferenceBackend::query(EventHandle event) {
+  TROUPE_ASSERT(event.value >= 1 && event.value <= events_, event, events_);
+  return true;
+}
+
+Status ReferenceBackend::wait(EventHandle event, Duration) {
+  return query(event).status();
+}
+
+Result<LinearHandle> ReferenceBackend::upload_linear(const TensorSource& source) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<float> rows, dequantized(source));
+  Linear linear{source.inputs, source.outputs, {}};
+  const uint32_t panels = (source.outputs + kPanel - 1) / kPanel;
+  linear.panels.resize(size_t{panels} * source.inputs * kPanel);
+  for (uint32_t n = 0; n < source.outputs; ++n)
+    for (uint32_t k = 0; k < source.inputs; ++k)
+      linear.panels[(size_t{n / kPanel} * source.inputs + k) * kPanel + n % kPanel] =
+          rows[size_t{n} * source.inputs + k];
+  linear_bytes_ += linear.panels.size() * sizeof(float);
+  linears_.push_back(std::move(linear));
+  return LinearHandle(static_cast<uint32_t>(linears_.size()));
+}
+
+Result<EmbeddingHandle> ReferenceBackend::upload_embedding(const TensorSource& source) {
+  return tensors_.add_embedding(source);
+}
+
+Result<VectorHandle> ReferenceBackend::upload_vector(const TensorSource& source) {
+  return tensors_.add_vector(source);
+}
+
+Result<RopeHandle> ReferenceBackend::make_rope(const RopeParameters& parameters) {
+  return ropes_.add(parameters);
+}
+
+uint64_t ReferenceBackend::weight_bytes() const {
+  return linear_bytes_ + tensors_.bytes();
+}
+
+Result<KvHandle> ReferenceBackend::allocate_kv(const KvShape& shape) {
+  return kv_pools_.add(shape, sizeof(float), buffers_);
+}
+
+KvLayout ReferenceBackend::kv_layout(KvHandle kv) const {
+  return kv_pools_.get(kv).layout;
+}
+
+void ReferenceBackend::copy_block(KvHandle kv, BlockIndex from, BlockIndex to) {
+  kv_pools_.copy_block(kv, from, to);
+}
+
+Status ReferenceBackend::prepare(uint32_t) {
+  return ok_status();
+}
+
+void ReferenceBackend::set_batch(const Batch& batch, RopeHandle rope) {
+  batch_.set(batch, ropes_.get(rope));
+}
+
+void ReferenceBackend::embed(EmbeddingHandle table, Rows out) {
+  TROUPE_ASSERT(out.rows == batch_.rows(), out.rows, batch_.rows());
+  float* to = buffers_.floats(out);
+  for (uint32_t r = 0; r < out.rows; ++r)
+    tensors_.embed(table, batch_.token(r), {to + size_t{r} * out.width, out.width});
+}
+
+void ReferenceBackend::rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) {
+  const std::span<const float> weights = tensors_.vector(weight);
+  TROUPE_ASSERT(in.rows == out.rows && in.width == out.width && in.width == weights.size(), in.rows,
+                out.rows, in.width, out.width, weights.size());
+  for (uint32_t r = 0; r < in.rows; ++r) {
+    const float* x = buffers_.floats(in) + size_t{r} * in.width;
+    float* to = buffers_.floats(out) + size_t{r} * in.width;
+    double squares = 0.0;
+    for (uint32_t i = 0; i < in.width; ++i) squares += static_cast<double>(x[i]) * x[i];
+    const double root = std::sqrt(squares / in.width + static_cast<double>(epsilon));
+    for (uint32_t i = 0; i < in.width; ++i) to[i] = static_cast<float>(x[i] / root) * weights[i];
+  }
+}
+
+void ReferenceBackend::linear(std::span<const LinearHandle> weights, Rows in,
+                              std::span<const Rows> out) {
+  TROUPE_ASSERT(weights.size() == out.size(), weights.size(), out.size());
+  const float* x = buffers_.floats(in);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    TROUPE_ASSERT(weights[i].value >= 1 && weights[i].value <= linears_.size(), weights[i]);
+    const Linear& linear = linears_[weights[i].value - 1];
+    TROUPE_ASSERT(
+        linear.inputs == in.width && linear.outputs == out[i].width && out[i].rows == in.rows,
+        linear.inputs, in.width, linear.outputs, out[i].width);
+    float* to = buffers_.floats(out[i]);
+    pool_.split(linear.outputs, kPanel, [&](uint32_t begin, uint32_t end) {
+      for (uint32_t n = begin; n < end; n += kPanel)
+        ops_.linear_f32({.weights = linear.panels.data() + size_t{n} * linear.inputs,
+                         .inputs = linear.inputs,
+                         .outputs = std::min(kPanel, end - n),
+                         .rows = in.rows,
+                         .x = x,
+                         .x_stride = in.width,
+                         .out = to + n,
+                         .out_stride = linear.outputs});
+    });
+  }
+}
+
+void ReferenceBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint32_t layer) {
+  const KvPool& pool = kv_pools_.get(kv);
+  const uint32_t head_dim = pool.shape.head_dim;
+  const RopeTable& rope = batch_.rope();
+  TROUPE_ASSERT(q.rows == batch_.rows() && k.rows == q.rows && v.rows == q.rows, q.rows);
+  TROUPE_ASSERT(k.width == pool.shape.kv_heads * head_dim && v.width == k.width, k.width, v.width);
+  for (uint32_t r = 0; r < q.rows; ++r) {
+    float* query = buffers_.floats(q) + size_t{r} * q.width;
+    float* key = buffers_.floats(k) + size_t{r} * k.width;
+    const float* value = buffers_.floats(v) + size_t{r} * v.width;
+    for (uint32_t d = 0; d < q.width; d += head_dim)
+      ops_.rotate(query + d, batch_.cosines(r), batch_.sines(r), rope.rotated_dim);
+    for (uint32_t d = 0; d < k.width; d += head_dim)
+      ops_.rotate(key + d, batch_.cosines(r), batch_.sines(r), rope.rotated_dim);
+    const uint32_t token = batch_.position(r) % kBlockTokens;
+    const size_t block = batch_.block(r) * pool.layout.block_bytes / sizeof(float);
+    for (uint32_t h = 0; h < pool.shape.kv_heads; ++h) {
+      float* keys = pool.keys<float>(layer, h) + block;
+      float* values = pool.values<float>(layer, h) + block + size_t{token} * padded_head(head_dim);
+      for (uint32_t d = 0; d < head_dim; ++d) {
+        keys[d * kBlockTokens + token] = key[h * head_dim + d];
+        values[d] = value[h * head_dim + d];
+      }
+    }
+  }
+}
+
+void ReferenceBackend::attention(Rows q, KvHandle kv, uint32_t layer, Rows out) {
+  const KvPool& pool = kv_pools_.get(kv);
+  const uint32_t head_dim = pool.shape.head_dim;
+  const uint32_t heads = q.width / head_dim;
+  const uint32_t group = heads / pool.shape.kv_heads;
+  TROUPE_ASSERT(q.rows == batch_.rows() && out.rows == q.rows && out.width == q.width, q.rows,
+                out.rows, q.width, out.width);
+  for (const HostBatch::Slice& slice : batch_.slices()) {
+    pool_.split(slice.rows * heads, 1, [&](uint32_t begin, uint32_t end) {
+      std::vector<double> weights;
+      for (uint32_t i = begin; i < end; ++i) {
+        const uint32_t row = slice.first_row + i / heads;
+        const uint32_t head = i % heads;
+        const size_t at = size_t{row} * q.width + size_t{head} * head_dim;
+        attend({.query = buffers_.floats(q) + at,
+                .keys = pool.keys<float>(layer, head / group),
+                .values = pool.values<float>(layer, head / group),
+                .blocks = batch_.blocks(slice),
+                .block_stride = pool.layout.block_bytes / sizeof(float),
+                .head_dim = head_dim,
+                .end = batch_.position(row) + 1},
+               weights, buffers_.floats(out) + at);
+      }
+    });
+  }
+}
+
+// Whole blocks of sixteen tokens at a time, so that the compiler uses vectors.
+void ReferenceBackend::attend(const Head& head, std::vector<double>& weights, float* out) const {
+  const uint32_t blocks = (head.end + kBlockTokens - 1) / kBlockTokens;
+  weights.resize(size_t{blocks} * kBlockTokens);
+  const float scale = 1.0F / std::sqrt(static_cast<float>(head.head_dim));
+  double greatest = -std::numeric_limits<double>::infinity();
+  for (uint32_t b = 0; b < blocks; ++b) {
+    const float* keys = head.keys + head.blocks[b] * head.block_stride;
+    float scores[kBlockTokens] = {};
+    for (uint32_t d = 0; d < head.head_dim; ++d)
+      for (uint32_t t = 0; t < kBlockTokens; ++t)
+        scores[t] += head.query[d] * keys[d * kBlockTokens + t];
+    for (uint32_t t = 0; t < kBlockTokens && b * kBlockTokens + t < head.end; ++t) {
+      weights[b * kBlockTokens + t] = static_cast<double>(scores[t] * scale);
+      greatest = std::max(greatest, weights[b * kBlockTokens + t]);
+    }
+  }
+  double sum = 0.0;
+  for (uint32_t t = 0; t < head.end; ++t) {
+    weights[t] = std::exp(weights[t] - greatest);
+    sum += weights[t];
+  }
+  std::fill_n(out, head.head_dim, 0.0F);
+  for (uint32_t t = 0; t < head.end; ++t) {
+    const float* values = head.values + head.blocks[t / kBlockTokens] * head.block_stride +
+                          size_t{t % kBlockTokens} * padded_head(head.head_dim);
+    const auto weight = static_cast<float>(weights[t] / sum);
+    for (uint32_t d = 0; d < head.head_dim; ++d) out[d] += weight * values[d];
+  }
+}
+
+void ReferenceBackend::swiglu(Rows gate, Rows up, Rows out) {
+  TROUPE_ASSERT(gate.rows == up.rows && gate.rows == out.rows && gate.width == up.width &&
+                    gate.width == out.width,
+                gate.rows, up.rows, out.rows, gate.width, up.width, out.width);
+  const float* a = buffers_.floats(gate);
+  const float* b = buffers_.floats(up);
+  float* to = buffers_.floats(out);
+  for (size_t i = 0; i < size_t{gate.rows} * gate.width; ++i)
+    to[i] = a[i] / (1.0F + std::exp(-a[i])) * b[i];
+}
+
+void ReferenceBackend::add(Rows x, Rows y) {
+  TROUPE_ASSERT(x.rows == y.rows && x.width == y.width, x.rows, y.rows, x.width, y.width);
+  float* to = buffers_.floats(x);
+  const float* from = buffers_.floats(y);
+  for (size_t i = 0; i < size_t{x.rows} * x.width; ++i) to[i] += from[i];
+}
+
+void ReferenceBackend::gather_rows(Rows in, std::span<const uint32_t> indices, Rows out) {
+  TROUPE_ASSERT(out.rows == indices.size() && in.width == out.width, out.rows, indices.size());
+  for (size_t i = 0; i < indices.size(); ++i) {
+    TROUPE_ASSERT(indices[i] < in.rows, indices[i], in.rows);
+    std::memcpy(buffers_.floats(out) + i * out.width,
+                buffers_.floats(in) + size_t{indices[i]} * in.width, out.width * sizeof(float));
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,180 @@
+#include "engine/model/executor.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/assert.h"
+#include "kernels/ops/ops.h"
+
+namespace troupe {
+
+Executor::Executor(Backend& backend, const LlamaModel& model, Sampler& sampler, const Clock& clock,
+                   const ExecutorLimits& limits)
+    : backend_(backend), model_(model), sampler_(sampler), clock_(clock), limits_(limits) {}
+
+Result<std::unique_ptr<Executor>> Executor::make(Backend& backend, const LlamaModel& model,
+                                                 Sampler& sampler, const Clock& clock,
+                                                 const ExecutorLimits& limits) {
+  TROUPE_ASSERT(limits.step_tokens_max > 0 && limits.kv_blocks > 0 && limits.logits_rows_max > 0,
+                limits.step_tokens_max, limits.kv_blocks, limits.logits_rows_max);
+  std::unique_ptr<Executor> executor(new Executor(backend, model, sampler, clock, limits));
+  TROUPE_RETURN_IF_ERROR(executor->allocate());
+  return executor;
+}
+
+Status Executor::allocate() {
+  const ModelConfig& config = model_.config();
+  TROUPE_ASSIGN_OR_RETURN(
+      activations_, model_.make_activations(limits_.step_tokens_max, limits_.logits_rows_max));
+  TROUPE_ASSIGN_OR_RETURN(host_logits_, backend_.allocate(uint64_t{limits_.logits_rows_max} *
+                                                              config.vocab * sizeof(float),
+                                                          MemoryKind::kHostPinned));
+  TROUPE_ASSIGN_OR_RETURN(kv_, backend_.allocate_kv({.layers = config.layers,
+                                                     .kv_heads = config.kv_heads,
+                                                     .head_dim = config.head_size,
+                                                     .blocks = limits_.kv_blocks}));
+  tokens_.reserve(limits_.step_tokens_max);
+  return ok_status();
+}
+
+Executor::~Executor() {
+  if (kv_.value != 0) backend_.release(backend_.kv_layout(kv_).buffer);
+  if (host_logits_.value != 0) backend_.release(host_logits_);
+  model_.release(activations_);
+}
+
+uint64_t Executor::workspace_bytes(const ModelConfig& config, const ExecutorLimits& limits) {
+  return LlamaModel::activation_bytes(config, limits.step_tokens_max, limits.logits_rows_max) +
+         uint64_t{limits.logits_rows_max} * config.vocab * sizeof(float);
+}
+
+uint64_t Executor::block_bytes(const ModelConfig& config) {
+  return uint64_t{2} * sizeof(uint16_t) * kv_head_elements(config.head_size) * config.kv_heads *
+         config.layers;
+}
+
+Result<StepResult> Executor::execute(const StepPlan& plan) {
+  size_t total = 0;
+  for (const StepSlice& slice : plan.slices) total += slice.tokens.size();
+  if (total > limits_.step_tokens_max)
+    return invalid_argument("step " + std::to_string(plan.number) + " has " +
+                            std::to_string(total) + " tokens, the executor takes at most " +
+                            std::to_string(limits_.step_tokens_max) + ": plan smaller chunks");
+  check_plan(plan);
+
+  StepResult result;
+  result.number = plan.number;
+  result.started = clock_.now();
+  result.slices.resize(plan.slices.size());
+  for (size_t s = 0; s < plan.slices.size(); ++s)
+    result.slices[s].sequence = plan.slices[s].sequence;
+
+  for (const StepPlan::BlockCopy& copy : plan.copies) backend_.copy_block(kv_, copy.from, copy.to);
+  collect_rows(plan);
+  if (total > 0) {
+    model_.forward({.tokens = tokens_, .slices = slices_}, kv_, activations_);
+  }
+  for (size_t first = 0; first < wanted_.size(); first += limits_.logits_rows_max) {
+    const size_t count = std::min<size_t>(limits_.logits_rows_max, wanted_.size() - first);
+    TROUPE_RETURN_IF_ERROR(finish_group(plan, first, count, result));
+  }
+  // Also when no logits are wanted: `finished` is the device's, and a failed device is told of now.
+  TROUPE_RETURN_IF_ERROR(backend_.wait(backend_.record_event(), limits_.step_patience));
+  result.finished = clock_.now();
+  return result;
+}
+
+void Executor::check_plan(const StepPlan& plan) const {
+  for (const StepPlan::BlockCopy& copy : plan.copies)
+    TROUPE_ASSERT(copy.from.value < limits_.kv_blocks && copy.to.value < limits_.kv_blocks &&
+                      copy.from != copy.to,
+                  copy.from, copy.to, limits_.kv_blocks);
+  std::set<BlockIndex> written;
+  for (const StepSlice& slice : plan.slices) {
+    check_slice(slice);
+    const size_t first = slice.position / kBlockTokens;
+    const size_t last = (slice.position + slice.tokens.size() - 1) / kBlockTokens;
+    for (size_t b = first; b <= last; ++b)
+      TROUPE_ASSERT(written.insert(slice.blocks[b]).second, slice.sequence, slice.blocks[b]);
+  }
+}
+
+void Executor::check_slice(const StepSlice& slice) const {
+  TROUPE_ASSERT(!slice.tokens.empty(), slice.sequence);
+  TROUPE_ASSERT(slice.position + slice.tokens.size() <= slice.blocks.size() * kBlockTokens,
+                slice.sequence, slice.position, slice.tokens.size(), slice.blocks.size());
+  TROUPE_ASSERT(slice.params != nullptr || !(slice.sample || slice.score_prompt), slice.sequence);
+  const auto vocab = static_cast<TokenId>(model_.config().vocab);
+  for (TokenId token : slice.tokens)
+    TROUPE_ASSERT(token >= 0 && token < vocab, slice.sequence, token, vocab);
+  TROUPE_ASSERT(slice.next_token < vocab, slice.sequence, slice.next_token, vocab);
+  for (BlockIndex block : slice.blocks)
+    TROUPE_ASSERT(block.value < limits_.kv_blocks, slice.sequence, block, limits_.kv_blocks);
+}
+
+void Executor::collect_rows(const StepPlan& plan) {
+  tokens_.clear();
+  slices_.clear();
+  wanted_.clear();
+  for (uint32_t s = 0; s < plan.slices.size(); ++s) {
+    const StepSlice& slice = plan.slices[s];
+    const auto first = static_cast<uint32_t>(tokens_.size());
+    const auto rows = static_cast<uint32_t>(slice.tokens.size());
+    slices_.push_back({first, rows, slice.position, slice.blocks});
+    tokens_.insert(tokens_.end(), slice.tokens.begin(), slice.tokens.end());
+    for (uint32_t r = 0; r < rows; ++r) {
+      const bool last = r + 1 == rows;
+      const TokenId next = last ? slice.next_token : slice.tokens[r + 1];
+      const LogitsRow row{.row = first + r,
+                          .slice = s,
+                          .sample = last && slice.sample,
+                          .score = slice.score_prompt ? next : -1};
+      if (row.sample || row.score >= 0) wanted_.push_back(row);
+    }
+  }
+}
+
+Status Executor::finish_group(const StepPlan& plan, size_t first, size_t count,
+                              StepResult& result) {
+  std::vector<uint32_t> rows(count);
+  for (size_t i = 0; i < count; ++i) rows[i] = wanted_[first + i].row;
+  const size_t vocab = model_.config().vocab;
+  model_.logits(rows, activations_);
+  backend_.copy(host_logits_, 0, activations_.logits, 0, count * vocab * sizeof(float));
+  TROUPE_RETURN_IF_ERROR(backend_.wait(backend_.record_event(), limits_.step_patience));
+  const auto* logits = reinterpret_cast<const float*>(backend_.host_bytes(host_logits_).data());
+  for (size_t i = 0; i < count; ++i)
+    use_logits(plan, wanted_[first + i], {logits + i * vocab, vocab}, result);
+  return ok_status();
+}
+
+void Executor::use_logits(const StepPlan& plan, const LogitsRow& wanted,
+                          std::span<const float> logits, StepResult& result) {
+  const StepSlice& slice = plan.slices[wanted.slice];
+  SliceResult& out = result.slices[wanted.slice];
+  if (!out.status.ok()) return;
+  if (wanted.score >= 0) {
+    const int32_t top = std::max(0, slice.params->prompt_logprobs);
+    auto scored = sampler_.score(logits, wanted.score, static_cast<uint32_t>(top));
+    if (scored.ok())
+      out.prompt_scores.push_back(std::move(scored).value());
+    else
+      out.status = scored.status();
+  }
+  if (!wanted.sample || !out.status.ok()) return;
+  auto sampled = sampler_.sample(logits, *slice.params,
+                                 {.position = slice.position + slice.tokens.size(),
+                                  .history = slice.history,
+                                  .prompt_tokens = slice.prompt_tokens,
+                                  .output_tokens = slice.output_tokens});
+  if (!sampled.ok()) {
+    out.status = sampled.status();
+    return;
+  }
+  out.sampled = true;
+  out.token = std::move(sampled).value();
+}
+
+}  // namespace troupe

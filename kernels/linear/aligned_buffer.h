@@ -2,33 +2,38 @@
 // Zeroed memory at cache-line boundaries.
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <new>
 
 namespace troupe {
 
-// Owns its bytes; empty after a failed or no allocation.
+inline constexpr size_t kCacheLineBytes = 64;
+
+// Owns its bytes; empty when default-constructed, moved from, or when there was no memory.
 class AlignedBuffer final {
  public:
   AlignedBuffer() = default;
-  // Zeroed and aligned to a cache line. Large ones come from fresh pages, which the system zeroes
-  // when they are first written: by the thread that fills them. Empty when there is no memory.
-  static AlignedBuffer allocate(size_t bytes);
+  // Large ones come from fresh pages, which the system zeroes when they are first written: in the
+  // thread that fills them. So they cost nothing here.
+  explicit AlignedBuffer(size_t bytes)
+      : base_(static_cast<std::byte*>(std::calloc(1, bytes + kCacheLineBytes - 1))),
+        bytes_(base_ ? bytes : 0) {}
 
-  [[nodiscard]] bool empty() const { return data_ == nullptr; }
-  [[nodiscard]] size_t bytes() const { return bytes_; }
+  [[nodiscard]] bool empty() const { return base_ == nullptr; }
+  [[nodiscard]] size_t bytes() const { return empty() ? 0 : bytes_; }
   template <class T>
   [[nodiscard]] T* as() const {
-    return reinterpret_cast<T*>(data_.get());
+    const auto address = reinterpret_cast<uintptr_t>(base_.get());
+    return reinterpret_cast<T*>((address + kCacheLineBytes - 1) / kCacheLineBytes *
+                                kCacheLineBytes);
   }
 
  private:
   struct Free {
     void operator()(std::byte* p) const { std::free(p); }
   };
-  std::unique_ptr<std::byte, Free> base_;  // what calloc returned
-  std::byte* data_ = nullptr;              // the first aligned byte of it
+  std::unique_ptr<std::byte, Free> base_;
   size_t bytes_ = 0;
 };
 

@@ -46,7 +46,7 @@ constexpr size_t kByteChunkBytes = 1088;
 constexpr size_t kByteScalesAt = 1024;
 constexpr size_t kWordChunkBytes = 2048;
 
-constexpr size_t linear_chunk_bytes(LinearFormat format) {
+static constexpr size_t linear_chunk_bytes(LinearFormat format) {
   return format == LinearFormat::kNibble ? kNibbleChunkBytes
          : format == LinearFormat::kByte ? kByteChunkBytes
                                          : kWordChunkBytes;
@@ -95,7 +95,7 @@ struct LinearCall {
 };
 
 // Two groups as words: 2 groups x 16 outputs x 64 inputs x 2 bytes a chunk.
-constexpr size_t linear_scratch_bytes(uint32_t chunks) {
+static constexpr size_t linear_scratch_bytes(uint32_t chunks) {
   return size_t{chunks} * 4096;
 }
 

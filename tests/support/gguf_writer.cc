@@ -311,7 +311,9 @@ std::vector<std::string> tiny_vocabulary(uint32_t vocab) {
 
 GgufWriter tiny_model_writer(const TinyModelOptions& options) {
   GgufWriter writer;
-  const auto vocab = static_cast<uint32_t>(tiny_vocabulary(options.vocab).size());
+  const bool as_given = !options.tokenizer && options.vocab != 0;
+  const auto vocab =
+      as_given ? options.vocab : static_cast<uint32_t>(tiny_vocabulary(options.vocab).size());
   add_numbers(writer, options, vocab);
   if (options.tokenizer) add_tokenizer(writer, options);
   add_tensors(writer, options, vocab);

@@ -78,7 +78,8 @@ struct TinyModelOptions {
   uint32_t width = 32;
   uint32_t ffn_width = 64;
   uint32_t context_length = 256;
-  uint32_t vocab = 0;  // 0: as many as the tokenizer has; more are padded with unused tokens
+  // 0: as many as the tokenizer has; more are padded with unused tokens; fewer only without it.
+  uint32_t vocab = 0;
   float rope_freq_base = 10'000.0F;
   float rms_epsilon = 1e-5F;
   WeightType weights = WeightType::kF32;     // of the linear layers

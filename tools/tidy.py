@@ -45,7 +45,7 @@ BANNED = [
     (r"\bstd::function\b", r"^(?!kernels/)", "take a template parameter or a function pointer"),
     (r"\[=\]|\[=,", None, "name what the lambda captures"),
     (r"(?<![\w.>:])assert\s*\(", None, "use TROUPE_ASSERT (base/assert.h), which stays on"),
-    (r"\busing\s+namespace\b(?=[^;]*;)", r"\.cc$", "write out the names in a header"),
+    (r"^using\s+namespace\b", r"\.cc$", "write out the names in a header"),
     (r"\b(strcpy|strcat|sprintf|vsprintf|gets|atoi|atof|strtok)\s*\(", None,
      "use std::string and std::from_chars"),
 ]
@@ -146,6 +146,8 @@ class Tidy:
                 self.check_functions(file)
             elif file.path.endswith(".py"):
                 self.check_line_length(file)
+            elif file.path.endswith(".md"):
+                self.check_references(file)
         self.check_registered()
         self.check_dead_headers()
         return self.findings
@@ -165,6 +167,20 @@ class Tidy:
                     self.report(file, number, "todo",
                                 "do it now, or write TODO(kind) with one of: "
                                 + ", ".join(sorted(TODO_KINDS)))
+
+    def check_references(self, file):
+        """Files that prose names exist. build/ is made, and x_ stands for any name."""
+        folder = Path(file.path).parent
+        for number, line in enumerate(file.lines, 1):
+            named = [name for name in re.findall(r"`([\w.-]+(?:/[\w.-]+)+)/?`", line)
+                     if name.split("/")[0] in CODE_FOLDERS | {"docs", "tools", "cmake"}
+                     and "x_" not in name]
+            linked = [os.path.normpath(folder / name) for name
+                      in re.findall(r"\]\(([\w./-]+)\)", line)]
+            for name in named + linked:
+                if name not in self.files and not any(path.startswith(name + "/")
+                                                      for path in self.files):
+                    self.report(file, number, "dead reference", f"{name} does not exist")
 
     def check_line_length(self, file):
         for number, line in enumerate(file.lines, 1):

@@ -144,6 +144,15 @@ class TidyTest(unittest.TestCase):
     def test_a_header_that_nobody_includes_is_dead(self):
         self.assert_finds({"base/old.h": "#pragma once\n"}, "base/old.h:1: dead header")
 
+    def test_prose_names_files_that_exist(self):
+        for text in ("see `engine/walk.cc`", "see [this](docs/none.md)", "in `engine/old`"):
+            with self.subTest(text):
+                self.assert_finds({"README.md": text + "\n"}, "dead reference")
+        self.assert_clean({"README.md": "`engine/run.cc`, `engine/`, [it](base/clock.h), "
+                                        "`build/bin/x`, `tests/x_test.cc`, `and/or`\n"})
+        self.assert_finds({"docs/a.md": "[it](base/clock.h)\n"}, "dead reference")
+        self.assert_clean({"docs/a.md": "[it](../base/clock.h)\n"})
+
     def test_the_project_speaks_of_itself_alone(self):
         for text in ("see iss" + "ue 12", "in /wo" + "rk/x", "written to /tm" + "p/x",
                      "from py" + "pi.org", "done in this sess" + "ion"):

@@ -1,0 +1,27 @@
+"""docs/walkthrough.md tells of the stops that the schema has, in its order."""
+
+import re
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class WalkthroughTest(unittest.TestCase):
+    def test_the_stops_are_those_of_the_schema(self):
+        schema = (ROOT / "schema/serving.capnp").read_text(encoding="utf-8")
+        stops = re.findall(r"(\w+) @\d+;", re.search(r"enum Stop \{(.*?)\n\}", schema, re.DOTALL)[1])
+        self.assertEqual(len(stops), 8)
+        walkthrough = (ROOT / "docs/walkthrough.md").read_text(encoding="utf-8")
+        self.assertEqual(re.findall(r"^## (\d) (\w+)", walkthrough, re.MULTILINE),
+                         [(str(i), stop) for i, stop in enumerate(stops, 1)])
+
+    def test_the_picture_in_the_readme_shows_every_stop(self):
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        for number, stop in enumerate(("accepted", "routed", "reserved", "prefilled", "moved",
+                                       "joined", "emitted", "finished"), 1):
+            self.assertRegex(readme, rf"\b{number} {stop}\b")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/logprobs/fp32.json: next-token log-probabilities of a model in fp32 arithmetic.
+
+    python3 -m venv venv && venv/bin/pip install xllamacpp gguf numpy
+    venv/bin/python tools/make_logprob_goldens.py models/SmolLM2-135M-Instruct.Q4_1.gguf
+
+The model's weights are de-quantised into an F32 file, which llama.cpp runs with an F32 KV cache and without
+flash attention, so that nothing in it is rounded to less than fp32. A float64 forward pass in numpy, below, then
+scores the same tokens: the largest difference is stored with the data, and one above 5e-4 is an error.
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+
+import gguf
+import numpy as np
+from llama_server import LlamaServer, version
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "tests/golden/logprobs/fp32.json"
+POSITIONS = 64
+ALTERNATIVES = 20
+
+
+def chat(user, system="You are a helpful AI assistant named SmolLM, trained by Hugging Face"):
+    turns = [("system", system), ("user", user)]
+    return "".join(f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in turns) + "<|im_start|>assistant\n"
+
+
+PROMPTS = [
+    ("story", "Once upon a time, in a small village by the sea, there lived"),
+    ("science", "Photosynthesis is the process by which plants convert sunlight into energy. In the first step,"),
+    ("python", "def merge_sort(items):\n    \"\"\"Sorts a list.\"\"\"\n    if len(items) <= 1:\n        return items\n"),
+    ("c++", "#include <iostream>\n#include <vector>\n\nint main() {\n    std::vector<int> values = {3, 1, 2};\n"),
+    ("german", "Die Hauptstadt von Deutschland ist Berlin. Die Stadt hat"),
+    ("french", "Il était une fois un petit garçon qui habitait"),
+    ("russian", "Москва — столица России. В городе"),
+    ("chinese", "今天天气很好，我们去"),
+    ("numbers", "1, 1, 2, 3, 5, 8, 13, 21, 34,"),
+    ("chat facts", chat("Explain why the sky is blue, in detail.")),
+    ("chat code", chat("Write a Python function that checks whether a string is a palindrome, and explain it.")),
+    ("chat list", chat("Give me ten ideas for a rainy Sunday. 😀", "Answer in English, as a numbered list.")),
+]
+
+
+def write_f32(reader, path):
+    """The same model with every tensor stored as F32."""
+    architecture = reader.fields["general.architecture"].contents()
+    writer = gguf.GGUFWriter(path, architecture)
+    for field in reader.fields.values():
+        if field.name.startswith("GGUF.") or field.name in ("general.architecture", "general.file_type"):
+            continue
+        element = field.types[1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(field.name, field.contents(), field.types[0], element)
+    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
+    for tensor in reader.tensors:
+        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        writer.add_tensor(tensor.name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+class Float64Model:
+    """The llama architecture, straight from its formulas, in float64."""
+
+    def __init__(self, reader):
+        number = lambda key: reader.fields["llama." + key].contents()
+        self.layers = number("block_count")
+        self.heads = number("attention.head_count")
+        self.kv_heads = number("attention.head_count_kv")
+        self.epsilon = number("attention.layer_norm_rms_epsilon")
+        self.rope_base = number("rope.freq_base")
+        self.weights = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in reader.tensors}
+
+    def weight(self, name):
+        return self.weights[name + ".weight"].astype(np.float64)
+
+    def norm(self, x, name):
+        return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + self.epsilon) * self.weight(name)
+
+    def rope(self, x):
+        """Rotates neighbours (0, 1), (2, 3), … of each head; x is [token, head, dim]."""
+        dim = x.shape[-1]
+        angles = np.arange(x.shape[0])[:, None] * self.rope_base ** (-np.arange(0, dim, 2) / dim)
+        cos, sin = np.cos(angles)[:, None, :], np.sin(angles)[:, None, :]
+        even, odd = x[..., 0::2], x[..., 1::2]
+        return np.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1).reshape(x.shape)
+
+    def attention(self, x, block):
+        count = x.shape[0]
+        project = lambda name, heads: (x @ self.weight(block + name).T).reshape(count, heads, -1)
+        q = self.rope(project("attn_q", self.heads))
+        k = self.rope(project("attn_k", self.kv_heads)).repeat(self.heads // self.kv_heads, axis=1)
+        v = project("attn_v", self.kv_heads).repeat(self.heads // self.kv_heads, axis=1)
+        scores = np.einsum("qhd,khd->hqk", q, k) / np.sqrt(q.shape[-1])
+        scores += np.triu(np.full((count, count), -np.inf), 1)
+        scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        scores /= scores.sum(axis=-1, keepdims=True)
+        mixed = np.einsum("hqk,khd->qhd", scores, v).reshape(count, -1)
+        return mixed @ self.weight(block + "attn_output").T
+
+    def logprobs(self, tokens):
+        """[token, vocabulary]: of what follows each token."""
+        embedding = self.weights["token_embd.weight"].astype(np.float64)
+        x = embedding[tokens]
+        for layer in range(self.layers):
+            block = f"blk.{layer}."
+            x = x + self.attention(self.norm(x, block + "attn_norm"), block)
+            h = self.norm(x, block + "ffn_norm")
+            gate = h @ self.weight(block + "ffn_gate").T
+            up = h @ self.weight(block + "ffn_up").T
+            x = x + (gate / (1 + np.exp(-gate)) * up) @ self.weight(block + "ffn_down").T
+        output = self.weights.get("output.weight", self.weights["token_embd.weight"]).astype(np.float64)
+        logits = self.norm(x, "output_norm") @ output.T
+        logits -= logits.max(axis=-1, keepdims=True)
+        return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+def generate(server, name, prompt):
+    prompt_ids = server.tokenize(prompt, True)
+    answer = server.post("/completion", {
+        "prompt": prompt_ids, "n_predict": POSITIONS, "temperature": 0, "n_probs": ALTERNATIVES,
+        "cache_prompt": False, "return_tokens": True, "ignore_eos": True, "samplers": ["temperature"]})
+    steps = answer["completion_probabilities"]
+    assert len(steps) == POSITIONS and answer["tokens"] == [step["id"] for step in steps]
+    top = [[[entry["id"], round(entry["logprob"], 7)] for entry in step["top_logprobs"]] for step in steps]
+    assert all(len(alternatives) == ALTERNATIVES for alternatives in top)
+    return {"name": name, "prompt": prompt, "prompt_ids": prompt_ids, "ids": answer["tokens"], "top": top}
+
+
+def largest_difference(model, case):
+    tokens = case["prompt_ids"] + case["ids"]
+    exact = model.logprobs(np.array(tokens[:-1]))[len(case["prompt_ids"]) - 1:]
+    return max(abs(exact[position, token] - logprob)
+               for position, alternatives in enumerate(case["top"]) for token, logprob in alternatives)
+
+
+def main():
+    reader = gguf.GGUFReader(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "f32.gguf"
+        write_f32(reader, str(path))
+        server = LlamaServer(path, context=512, cache_type=gguf_f32(), flash_attention=False)
+        cases = [generate(server, name, prompt) for name, prompt in PROMPTS]
+        del server
+    model = Float64Model(reader)
+    for case in cases:
+        case["max_difference_from_fp64"] = float(f"{largest_difference(model, case):.2g}")
+        print(case["name"], case["max_difference_from_fp64"], flush=True)
+    worst = max(case["max_difference_from_fp64"] for case in cases)
+    assert worst < 5e-4, f"the arithmetic was not fp32: it differs by {worst} from float64"
+    head = json.dumps({
+        "made_by": version() + ", weights as F32, KV cache F32, no flash attention",
+        "model": pathlib.Path(sys.argv[1]).name,
+        "ids": "the most probable token at each position, end tokens left out; fed back as they stand here",
+        "top": "per position the most probable tokens with their log-probabilities, before any filter",
+    })[:-1]
+    OUT.parent.mkdir(parents=True, exist_ok=True)
+    body = ",\n".join(json.dumps(case) for case in cases)
+    OUT.write_text(f'{head}, "cases": [\n{body}\n]}}\n', encoding="utf-8")
+
+
+def gguf_f32():
+    import xllamacpp
+    return xllamacpp.ggml_type.GGML_TYPE_F32
+
+
+if __name__ == "__main__":
+    main()

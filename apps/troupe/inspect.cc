@@ -1,7 +1,6 @@
 #include <iostream>
 
 #include "apps/troupe/options.h"
-#include "apps/troupe/terminal_answer.h"
 #include "engine/model/gguf_file.h"
 #include "engine/model/inspect.h"
 

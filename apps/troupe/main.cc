@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <functional>
+#include <iostream>
 
 #include "apps/troupe/options.h"
 
@@ -103,6 +104,12 @@ void add_chat(CLI::App& app, ChatOptions& options, std::function<int()>& run) {
 }
 
 }  // namespace
+
+int fail(const Status& status) {
+  std::cerr << "troupe: " << status.message() << '\n';
+  return 1;
+}
+
 }  // namespace troupe
 
 int main(int argc, char** argv) {

@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "engine/schedule/limits.h"
+#include "troupe/status.h"
 
 namespace troupe {
 
@@ -61,5 +62,8 @@ int run_serve(const ServeOptions& options);
 int run_generate(const GenerateOptions& options);
 int run_chat(const ChatOptions& options);
 int run_inspect(const std::string& model_path);
+
+// Prints "troupe: <message>" on standard error and returns 1, the exit code of a failed command.
+int fail(const Status& status);
 
 }  // namespace troupe

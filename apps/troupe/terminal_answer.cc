@@ -1,7 +1,5 @@
 #include "apps/troupe/terminal_answer.h"
 
-#include <iostream>
-
 #include "base/assert.h"
 #include "engine/sample/sampler.h"
 #include "engine/sample/validate.h"
@@ -66,11 +64,6 @@ Result<SamplingParams> sampling_params_of(const SamplingOptions& options, int32_
   params.logprobs = logprobs;
   TROUPE_RETURN_IF_ERROR(validate(params, {vocab_size, context_tokens, "logprobs"}));
   return params;
-}
-
-int fail(const Status& status) {
-  std::cerr << "troupe: " << status.message() << '\n';
-  return 1;
 }
 
 }  // namespace troupe

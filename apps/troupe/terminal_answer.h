@@ -18,6 +18,7 @@ class TerminalAnswer final : private GenerationListener {
   using Show = std::function<void(std::string_view)>;
 
   TerminalAnswer(const Tokenizer& tokenizer, ChoiceTextOptions options, Show show);
+  ~TerminalAnswer() noexcept override = default;
 
   // Runs the request's only choice to its end. The loop of `scope` drives it.
   [[nodiscard]] Status run(Generator& generator, GenerationRequest request, kj::WaitScope& scope);
@@ -49,8 +50,5 @@ class TerminalAnswer final : private GenerationListener {
 [[nodiscard]] Result<SamplingParams> sampling_params_of(const SamplingOptions& options,
                                                         int32_t logprobs, uint32_t vocab_size,
                                                         uint32_t context_tokens);
-
-// Prints "troupe: <message>" and returns 1, the exit code of a command that failed.
-int fail(const Status& status);
 
 }  // namespace troupe

@@ -11,7 +11,7 @@
 #include "base/os/entropy.h"
 #include "base/os/memory.h"
 #include "engine/backend/cpu/cpu_backend.h"
-#include "engine/backend/cpu/reference_backend.h"
+#include "engine/backend/reference/reference_backend.h"
 #include "engine/tokenizer/gguf_tokenizer.h"
 #include "kernels/cpu/isa.h"
 
@@ -97,12 +97,12 @@ Status LoadedModel::upload(const EngineOptions& options) {
                 mib(available.value()) + " of memory are available; free some or take a smaller model"};
   }
   if (options.backend == "reference") {
-    backend_ = std::make_unique<ReferenceBackend>(ReferenceBackendOptions{threads});
+    backend_ = std::make_unique<ReferenceBackend>(threads, isa);
   } else {
     backend_ = std::make_unique<CpuBackend>(CpuBackendOptions{threads, isa});
   }
   TROUPE_ASSIGN_OR_RETURN(
-      model_, LlamaModel::load(*file_, description_->config, *backend_, progress_line()));
+      model_, LlamaModel::load(*file_, *description_, *backend_, progress_line()));
   return file_->check_unchanged();
 }
 
@@ -143,7 +143,8 @@ Status LoadedModel::make_executor(const EngineOptions& options, const Clock& clo
   ExecutorLimits limits;
   limits.step_tokens_max = options.step_tokens_max;
   limits.kv_blocks = kv_blocks_;
-  TROUPE_ASSIGN_OR_RETURN(executor_, Executor::make(*backend_, *model_, clock, limits));
+  sampler_ = std::make_unique<Sampler>(description_->config.vocab, tokenizer_->end_tokens());
+  TROUPE_ASSIGN_OR_RETURN(executor_, Executor::make(*backend_, *model_, *sampler_, clock, limits));
   hasher_ = std::make_unique<Xxh3BlockHasher>(entropy_u64());
   KvCacheManagerOptions manager;
   manager.blocks = kv_blocks_;

@@ -15,6 +15,7 @@
 #include "engine/model/executor.h"
 #include "engine/model/gguf_file.h"
 #include "engine/model/model_config.h"
+#include "engine/sample/sampler.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace troupe {
@@ -56,6 +57,7 @@ class LoadedModel final {
   std::unique_ptr<LlamaModel> model_;
   uint32_t kv_blocks_ = 0;
   uint32_t context_tokens_ = 0;
+  std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<BlockHasher> hasher_;
   std::unique_ptr<KvCacheManagerCore> kv_cache_manager_;

@@ -143,7 +143,7 @@ Result<SampledToken> Sampler::sample(std::span<const float> logits, const Sampli
 
   SampledToken sampled;
   if (params.temperature >= kGreedyTemperature) {
-    ranking_.start(logits, peak.logit);
+    if (params.top_k > 0 || params.top_p < 1.0F) ranking_.start(logits, peak.logit);
     gather_candidates(logits, params);
     weigh_candidates(peak, params.temperature);
     if (params.top_p < 1.0F) keep_top_p(params.top_p);

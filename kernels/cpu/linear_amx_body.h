@@ -4,6 +4,8 @@
 // instructions; a test brings its own in plain C++, so that layout and arithmetic are proved on any
 // machine.
 
+#ifdef __AVX512BW__  // nothing for a compiler that was not told of it
+
 #include "kernels/cpu/linear_avx512_vectors.h"
 
 namespace troupe {
@@ -222,3 +224,5 @@ void linear_tiles(const LinearCall& call) {
 
 }  // namespace
 }  // namespace troupe
+
+#endif  // __AVX512BW__

@@ -124,14 +124,14 @@ void nibble_rows(const Half& half, uint32_t m) {
       }
       const uint8_t* scales = chunk + kNibbleScalesAt + b * 64 + half.half * 16;
       const __m256i scale = lanes_of(scales);
-      const __m256i offset = lanes_of(scales + 32);
+      const __m256i offset = pair_of(scales + 32);
 #pragma GCC unroll 4
       for (int i = 0; i < R; ++i) {
-        const __m256i sum = _mm256_set1_epi32(a.sums[(m + i) * a.sum_stride + 2 * c + b]);
+        const __m256i sum = broadcast(a.sums + (m + i) * a.sum_stride + 4 * c + 2 * b);
         const __m256i s =
             _mm256_add_epi32(_mm256_madd_epi16(h[i], digit), _mm256_madd_epi16(l[i], ones));
         dot[i] = _mm256_add_epi32(dot[i], _mm256_mullo_epi32(s, scale));
-        dot[i] = _mm256_add_epi32(dot[i], _mm256_mullo_epi32(sum, offset));
+        dot[i] = _mm256_add_epi32(dot[i], _mm256_madd_epi16(sum, offset));
       }
     }
     for (int i = 0; i < R; ++i) wide[i].add(dot[i]);
@@ -155,7 +155,8 @@ void byte_rows(const Half& half, uint32_t m) {
       __m256i dot[R];
 #pragma GCC unroll 4
       for (int i = 0; i < R; ++i)
-        dot[i] = _mm256_set1_epi32(-kByteOffset * a.sums[(m + i) * a.sum_stride + 2 * c + b]);
+        dot[i] = _mm256_madd_epi16(broadcast(a.sums + (m + i) * a.sum_stride + 4 * c + 2 * b),
+                                   _mm256_set1_epi16(-kByteOffset));
       for (uint32_t r = 0; r < 8; ++r) {
         const __m256i u = load(chunk + b * 512 + r * 64 + half.half * 32);
 #pragma GCC unroll 4
@@ -314,7 +315,7 @@ void quantize_row_avx2(const float* x, uint32_t n_in, const LinearActivations& o
   // After packing, each half register holds four of each pair of inputs, and bytes 4 of each of 4.
   const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   int16_t* words = out.words + row * out.word_stride;
-  int32_t* sums = out.sums + row * out.sum_stride;
+  int16_t* sums = out.sums + row * out.sum_stride;
   const size_t at = row / out.tile_rows * out.tile_stride + row % out.tile_rows * kLinearChunk;
   for (uint32_t k = 0; k < n_in; k += kLinearBlock) {
     __m256i a[4], high[4], low[4], swapped[4];
@@ -342,7 +343,8 @@ void quantize_row_avx2(const float* x, uint32_t n_in, const LinearActivations& o
     _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), sum);
     int32_t total = 0;
     for (const int32_t s : lanes) total += s;
-    sums[k / kLinearBlock] = total;
+    sums[k / kLinearBlock * 2] = static_cast<int16_t>(total >> 1);
+    sums[k / kLinearBlock * 2 + 1] = static_cast<int16_t>(total - (total >> 1));
   }
 }
 

@@ -2,6 +2,8 @@
 // The linear layer for AVX-512, with or without VNNI: included by linear_avx512.cc and
 // linear_avx512vnni.cc, which differ only in what they are compiled for.
 
+#ifdef __AVX512BW__  // nothing for a compiler that was not told of it
+
 #include "kernels/cpu/linear_avx512_vectors.h"
 
 namespace troupe {
@@ -9,7 +11,12 @@ namespace {
 
 // Up to this number of rows weights are used as they stand; above, they are expanded to words
 // first.
+#ifdef __AVX512VNNI__
+constexpr uint32_t kFewRows = 8;
+#else
 constexpr uint32_t kFewRows = 4;
+#endif
+constexpr int kNibbleRows = 4;
 constexpr int kWordRows = 8;
 constexpr int kByteRows = 4;
 // Added to each int32 sum over a chunk, so that it is widened as an unsigned number.
@@ -19,7 +26,8 @@ constexpr int64_t kBias = int64_t{1} << 31;
 // bits, so the pair sums of the older instruction stay below 255 * 63 * 2 and do not saturate.
 inline __m512i add_byte_products(__m512i acc, __m512i u, __m512i digits) {
 #ifdef __AVX512VNNI__
-  return _mm512_dpbusd_epi32(acc, u, digits);
+  asm("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(u), "v"(digits));
+  return acc;
 #else
   const __m512i pairs = _mm512_maddubs_epi16(u, digits);
   return _mm512_add_epi32(acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
@@ -28,7 +36,8 @@ inline __m512i add_byte_products(__m512i acc, __m512i u, __m512i digits) {
 
 inline __m512i add_word_products(__m512i acc, __m512i a, __m512i b) {
 #ifdef __AVX512VNNI__
-  return _mm512_dpwssd_epi32(acc, a, b);
+  asm("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
+  return acc;
 #else
   return _mm512_add_epi32(acc, _mm512_madd_epi16(a, b));
 #endif
@@ -65,15 +74,16 @@ inline size_t digits_at(const LinearActivations& a, uint32_t m) {
   return m / a.tile_rows * a.tile_stride + m % a.tile_rows * kLinearChunk;
 }
 
-// R rows from m on, one group of kNibble weights: sum over A * u per block, then times S plus
-// (sum over A) * B. Modulo 2^32 the parts may wrap; their sum over a chunk does not.
+// R rows from m on, one group of kNibble weights: sums of digits times u per block, which fit an
+// int16 (15 * 63 * 32 = 30,240), times S, plus (sum over A) * B. Modulo 2^32 the parts may wrap;
+// their sum over a chunk does not.
 template <int R>
 void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   const LinearActivations& a = call.activations;
   const uint8_t* chunk = call.weights.data + group * call.weights.group_bytes;
   const int8_t* high[R];
   const int8_t* low[R];
-  const int32_t* sums[R];
+  const int16_t* sums[R];
   WideSums wide[R];
   for (int i = 0; i < R; ++i) {
     high[i] = a.high + digits_at(a, m + i);
@@ -82,9 +92,12 @@ void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   }
   const size_t step = size_t{a.tile_rows} * kLinearChunk;
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += kNibbleChunkBytes) {
-    __m512i dot[R];
+    __m512i dot_high[R], dot_low[R];
 #pragma GCC unroll 8
-    for (int i = 0; i < R; ++i) dot[i] = _mm512_set1_epi32(INT32_MIN);
+    for (int i = 0; i < R; ++i) {
+      dot_high[i] = _mm512_setzero_si512();
+      dot_low[i] = _mm512_set1_epi32(INT32_MIN);
+    }
 #pragma GCC unroll 2
     for (int b = 0; b < 2; ++b) {
       __m512i h[R], l[R];
@@ -105,17 +118,19 @@ void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
           l[i] = add_byte_products(l[i], second, broadcast(low[i] + at + 4));
         }
       }
-      const __m512i scale = lanes_of(chunk + kNibbleScalesAt + b * 64);
-      const __m512i offset = lanes_of(chunk + kNibbleScalesAt + b * 64 + 32);
+      const __m512i scale = single_of(chunk + kNibbleScalesAt + b * 64);
+      const __m512i offset = pair_of(chunk + kNibbleScalesAt + b * 64 + 32);
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i) {
-        const __m512i s = _mm512_add_epi32(_mm512_slli_epi32(h[i], kActivationDigitBits), l[i]);
-        const __m512i o = _mm512_mullo_epi32(_mm512_set1_epi32(sums[i][2 * c + b]), offset);
-        dot[i] = _mm512_add_epi32(dot[i], _mm512_add_epi32(_mm512_mullo_epi32(s, scale), o));
+        dot_high[i] = add_word_products(dot_high[i], h[i], scale);
+        dot_low[i] = add_word_products(dot_low[i], l[i], scale);
+        dot_low[i] = add_word_products(dot_low[i], offset, broadcast(sums[i] + 4 * c + 2 * b));
       }
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < R; ++i) wide[i].add(dot[i]);
+    for (int i = 0; i < R; ++i)
+      wide[i].add(
+          _mm512_add_epi32(_mm512_slli_epi32(dot_high[i], kActivationDigitBits), dot_low[i]));
   }
   for (int i = 0; i < R; ++i) store_wide(call, group, m + i, wide[i]);
 }
@@ -128,7 +143,7 @@ void byte_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   const uint8_t* chunk = call.weights.data + group * call.weights.group_bytes;
   const int8_t* high[R];
   const int8_t* low[R];
-  const int32_t* sums[R];
+  const int16_t* sums[R];
   __m512i even[R], odd[R];
   for (int i = 0; i < R; ++i) {
     high[i] = a.high + digits_at(a, m + i);
@@ -144,7 +159,8 @@ void byte_rows(const LinearCall& call, uint32_t group, uint32_t m) {
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i) {
         h[i] = _mm512_setzero_si512();
-        l[i] = _mm512_set1_epi32(-kByteOffset * sums[i][2 * c + b]);
+        l[i] = add_word_products(h[i], _mm512_set1_epi16(-kByteOffset),
+                                 broadcast(sums[i] + 4 * c + 2 * b));
       }
 #pragma GCC unroll 8
       for (int r = 0; r < 8; ++r) {
@@ -224,58 +240,60 @@ inline void expand_nibbles(const uint8_t* chunk, uint32_t chunks, uint8_t* words
     }
 }
 
-template <int G>
-void word_group_rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t m,
-                     uint32_t rows) {
-  switch (rows) {
-    case 1:
-      return word_rows<1, G>(call, panel, group, m);
-    case 2:
-      return word_rows<2, G>(call, panel, group, m);
-    case 3:
-      return word_rows<3, G>(call, panel, group, m);
-    case 4:
-      return word_rows<4, G>(call, panel, group, m);
-    case 5:
-      return word_rows<5, G>(call, panel, group, m);
-    case 6:
-      return word_rows<6, G>(call, panel, group, m);
-    case 7:
-      return word_rows<7, G>(call, panel, group, m);
-    default:
-      return word_rows<8, G>(call, panel, group, m);
+// Calls body(first row, rows) with at most `most` rows each time, in blocks as equal as can be: 9
+// rows as 5 + 4 rather than 8 + 1.
+template <class Body>
+inline void for_row_blocks(uint32_t rows, uint32_t most, Body body) {
+  const uint32_t blocks = (rows + most - 1) / most;
+  for (uint32_t i = 0; i < blocks; ++i) {
+    const uint32_t begin = static_cast<uint32_t>(uint64_t{rows} * i / blocks);
+    const uint32_t end = static_cast<uint32_t>(uint64_t{rows} * (i + 1) / blocks);
+    body(begin, end - begin);
   }
 }
 
-// All rows, in blocks as equal as can be: 9 rows as 5 + 4 rather than 8 + 1.
 template <int G>
 void word_groups(const LinearCall& call, WordPanel panel, uint32_t group) {
-  const uint32_t rows = call.activations.rows;
-  const uint32_t blocks = (rows + kWordRows - 1) / kWordRows;
-  uint32_t m = 0;
-  for (uint32_t i = 0; i < blocks; ++i) {
-    const uint32_t end = rows * (i + 1) / blocks;
-    word_group_rows<G>(call, panel, group, m, end - m);
-    m = end;
-  }
+  for_row_blocks(call.activations.rows, kWordRows, [&](uint32_t m, uint32_t rows) {
+    switch (rows) {
+      case 1:
+        return word_rows<1, G>(call, panel, group, m);
+      case 2:
+        return word_rows<2, G>(call, panel, group, m);
+      case 3:
+        return word_rows<3, G>(call, panel, group, m);
+      case 4:
+        return word_rows<4, G>(call, panel, group, m);
+      case 5:
+        return word_rows<5, G>(call, panel, group, m);
+      case 6:
+        return word_rows<6, G>(call, panel, group, m);
+      case 7:
+        return word_rows<7, G>(call, panel, group, m);
+      default:
+        return word_rows<kWordRows, G>(call, panel, group, m);
+    }
+  });
 }
 
 inline void nibble_group(const LinearCall& call, uint32_t group) {
-  switch (call.activations.rows) {
-    case 1:
-      return nibble_rows<1>(call, group, 0);
-    case 2:
-      return nibble_rows<2>(call, group, 0);
-    case 3:
-      return nibble_rows<3>(call, group, 0);
-    default:
-      return nibble_rows<4>(call, group, 0);
-  }
+  for_row_blocks(call.activations.rows, kNibbleRows, [&](uint32_t m, uint32_t rows) {
+    switch (rows) {
+      case 1:
+        return nibble_rows<1>(call, group, m);
+      case 2:
+        return nibble_rows<2>(call, group, m);
+      case 3:
+        return nibble_rows<3>(call, group, m);
+      default:
+        return nibble_rows<kNibbleRows>(call, group, m);
+    }
+  });
 }
 
 inline void byte_group(const LinearCall& call, uint32_t group) {
-  const uint32_t rows = call.activations.rows;
-  for (uint32_t m = 0; m < rows; m += kByteRows) switch (rows - m) {
+  for_row_blocks(call.activations.rows, kByteRows, [&](uint32_t m, uint32_t rows) {
+    switch (rows) {
       case 1:
         return byte_rows<1>(call, group, m);
       case 2:
@@ -283,8 +301,9 @@ inline void byte_group(const LinearCall& call, uint32_t group) {
       case 3:
         return byte_rows<3>(call, group, m);
       default:
-        byte_rows<kByteRows>(call, group, m);
+        return byte_rows<kByteRows>(call, group, m);
     }
+  });
 }
 
 // The words of up to two groups: where they stand already, or expanded into the scratch memory.
@@ -313,3 +332,5 @@ inline void linear_groups(const LinearCall& call) {
 
 }  // namespace
 }  // namespace troupe
+
+#endif  // __AVX512BW__

@@ -2,6 +2,8 @@
 // What the AVX-512 kernels have in common. Included only by files compiled for AVX-512 F, BW, DQ
 // and VL at least; everything has internal linkage, see kernels/linear/linear_kernels.h.
 
+#ifdef __AVX512BW__  // nothing for a compiler that was not told of it
+
 #include <immintrin.h>
 
 #include "kernels/linear/linear_kernels.h"
@@ -25,13 +27,18 @@ inline __m512i shifted_words(__m512i raw, int bits) {
                           _mm512_set1_epi16(15));
 }
 
+// An int16 per lane as the lower of a pair of words; the upper one is zero.
+inline __m512i single_of(const uint8_t* words) {
+  return _mm512_cvtepu16_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(words)));
+}
+
 // An int16 per lane, twice in each: the factor of a pair of words.
 inline __m512i pair_of(const uint8_t* words) {
-  const __m512i once =
-      _mm512_cvtepu16_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(words)));
+  const __m512i once = single_of(words);
   return _mm512_or_si512(once, _mm512_slli_epi32(once, 16));
 }
 
+// An int16 per lane, sign-extended.
 inline __m512i lanes_of(const uint8_t* words) {
   return _mm512_cvtepi16_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(words)));
 }
@@ -65,3 +72,5 @@ inline void store_sums(const LinearCall& call, uint32_t group, uint32_t m, __m51
 
 }  // namespace
 }  // namespace troupe
+
+#endif  // __AVX512BW__

@@ -77,10 +77,11 @@ struct LinearActivations {
   int8_t* low;
   uint32_t tile_rows;
   size_t tile_stride;  // in bytes
-  // Row m at sums + m * sum_stride: per block of 32 inputs the sum of A.
-  int32_t* sums;
-  size_t sum_stride;
-  float* scales;  // one per row
+  // Row m at sums + m * sum_stride: per block of 32 inputs the sum of A, |sum| <= 65,504, as two
+  // int16 that add up to it: the factors of a pair of equal words.
+  int16_t* sums;
+  size_t sum_stride;  // in words: two per block
+  float* scales;      // one per row
 };
 
 // One call: outputs of the groups [group_begin, group_end), all rows.

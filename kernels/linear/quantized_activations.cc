@@ -30,7 +30,7 @@ QuantizedActivations::QuantizedActivations(uint32_t rows_max, uint32_t n_in_max,
   words_ = AlignedBuffer(rows * word_stride(n_in_max) * sizeof(int16_t));
   high_ = AlignedBuffer(rows * digit_stride(n_in_max));
   low_ = AlignedBuffer(rows * digit_stride(n_in_max));
-  sums_ = AlignedBuffer(rows * padded(n_in_max) / kLinearBlock * sizeof(int32_t));
+  sums_ = AlignedBuffer(rows * padded(n_in_max) / kLinearBlock * 2 * sizeof(int16_t));
   scales_ = AlignedBuffer(rows * sizeof(float));
   TROUPE_ASSERT(
       !words_.empty() && !high_.empty() && !low_.empty() && !sums_.empty() && !scales_.empty(),
@@ -50,8 +50,8 @@ void QuantizedActivations::reset(uint32_t rows, uint32_t n_in) {
            .low = low_.as<int8_t>(),
            .tile_rows = tiles ? kTileRows : 1,
            .tile_stride = tiles ? kTileRows * padded(n_in) : digit_stride(n_in),
-           .sums = sums_.as<int32_t>(),
-           .sum_stride = padded(n_in) / kLinearBlock,
+           .sums = sums_.as<int16_t>(),
+           .sum_stride = padded(n_in) / kLinearBlock * 2,
            .scales = scales_.as<float>()};
 }
 

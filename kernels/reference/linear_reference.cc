@@ -98,7 +98,7 @@ void quantize_row_scalar(const float* x, uint32_t n_in, const LinearActivations&
                     : zero  ? 0.0F
                             : max / static_cast<float>(kActivationMax);
   int16_t* words = out.words + row * out.word_stride;
-  int32_t* sums = out.sums + row * out.sum_stride;
+  int16_t* sums = out.sums + row * out.sum_stride;
   for (uint32_t c = 0; c < out.chunks; ++c) {
     const size_t at = row / out.tile_rows * out.tile_stride +
                       (size_t{c} * out.tile_rows + row % out.tile_rows) * kLinearChunk;
@@ -112,8 +112,10 @@ void quantize_row_scalar(const float* x, uint32_t n_in, const LinearActivations&
       out.low[at + i] = static_cast<int8_t>(value & ((1 << kActivationDigitBits) - 1));
       sum[i / kLinearBlock] += value;
     }
-    sums[2 * c] = sum[0];
-    sums[2 * c + 1] = sum[1];
+    for (int b = 0; b < 2; ++b) {
+      sums[4 * c + 2 * b] = static_cast<int16_t>(sum[b] >> 1);
+      sums[4 * c + 2 * b + 1] = static_cast<int16_t>(sum[b] - (sum[b] >> 1));
+    }
   }
 }
 

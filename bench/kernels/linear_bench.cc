@@ -1,0 +1,141 @@
+// Rates of the linear layers: weights' bytes and products per second, per instruction set and
+// number of rows, beside what the machine can read and multiply.
+//
+//   linear_bench [threads = 2] [inputs = 576] [outputs = 49152] [isa, e.g. avx512vnni; all if
+//   absent]
+//
+// Each figure is the best of several repeats: on a shared machine the best is what the code can do.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "kernels/linear/linear.h"
+#include "kernels/reference/float16.h"
+
+namespace troupe {
+namespace {
+
+constexpr uint32_t kRows[] = {1, 2, 4, 5, 8, 12, 16, 32, 64, 128, 512};
+constexpr int kRepeats = 10;
+
+struct Options {
+  uint32_t threads = 2;
+  uint32_t inputs = 576;
+  uint32_t outputs = 49152;
+  const char* isa = nullptr;
+};
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Seconds of the best of several repeats of work(thread) on all threads at once.
+double best_seconds(uint32_t threads, int repeats, const std::function<void(uint32_t)>& work) {
+  double best = 1e9;
+  for (int r = 0; r < repeats; ++r) {
+    const double start = now_seconds();
+    std::vector<std::thread> others;
+    for (uint32_t t = 1; t < threads; ++t) others.emplace_back(work, t);
+    work(0);
+    for (std::thread& other : others) other.join();
+    best = std::min(best, now_seconds() - start);
+  }
+  return best;
+}
+
+void print_read_rate(uint32_t threads) {
+  constexpr size_t kWords = size_t{64} << 17;  // 64 MB a thread: more than the second cache
+  std::vector<std::vector<uint64_t>> data(threads, std::vector<uint64_t>(kWords, 1));
+  std::vector<uint64_t> sinks(threads * 8);
+  const double seconds = best_seconds(threads, kRepeats, [&](uint32_t t) {
+    uint64_t sums[8] = {};
+    for (size_t i = 0; i < kWords; i += 8)
+      for (size_t j = 0; j < 8; ++j) sums[j] += data[t][i + j];
+    for (const uint64_t s : sums) sinks[t * 8] += s;
+  });
+  std::printf("reading 64 MB a thread: %.1f GB/s in all%s\n", threads * kWords * 8 / seconds / 1e9,
+              sinks[0] == 0 ? " (?)" : "");
+}
+
+std::vector<uint8_t> random_weights(WeightType type, uint32_t rows, uint32_t inputs) {
+  const WeightTypeTraits& traits = traits_of(type);
+  std::vector<uint8_t> bytes(size_t{rows} * inputs / traits.block_weights * traits.block_bytes);
+  std::mt19937 random(1);
+  for (size_t i = 0; i + 4 <= bytes.size(); i += 4) {
+    const auto word = static_cast<uint32_t>(random());
+    std::memcpy(&bytes[i], &word, 4);
+  }
+  const uint16_t scale = f32_to_f16(0.01F);
+  for (size_t at = 0; at < bytes.size(); at += traits.block_bytes) {
+    std::memcpy(&bytes[at], &scale, 2);
+    if (type == WeightType::kQ4_1) std::memcpy(&bytes[at + 2], &scale, 2);
+  }
+  return bytes;
+}
+
+// Splits [0, n) at multiples of the group; part t of `threads`.
+uint32_t part(uint32_t n, uint32_t t, uint32_t threads) {
+  if (t == threads) return n;
+  return static_cast<uint32_t>(uint64_t{n} / kLinearGroup * t / threads) * kLinearGroup;
+}
+
+void measure_type(WeightType type, const Options& o) {
+  const std::vector<uint8_t> bytes = random_weights(type, o.outputs, o.inputs);
+  std::unique_ptr<PackedLinear> w;
+  const double pack = best_seconds(1, 1, [&](uint32_t) {
+    auto created = PackedLinear::create(type, o.outputs, o.inputs);
+    w = std::move(created).value();
+    best_seconds(o.threads, 1, [&](uint32_t t) {
+      const Status status = w->pack_rows(bytes.data(), part(o.outputs, t, o.threads),
+                                         part(o.outputs, t + 1, o.threads));
+      if (!status.ok()) std::exit(1);
+    });
+  });
+  std::printf("%s %u x %u: %.1f MB, packed in %.1f ms\n", traits_of(type).name.data(), o.outputs,
+              o.inputs, static_cast<double>(w->bytes()) / 1e6, pack * 1e3);
+  const uint32_t rows_max = *std::max_element(std::begin(kRows), std::end(kRows));
+  std::vector<float> x(size_t{rows_max} * o.inputs);
+  std::mt19937 random(2);
+  std::normal_distribution<float> normal;
+  for (float& v : x) v = normal(random);
+  std::vector<float> out(size_t{rows_max} * o.outputs);
+  for (const CpuIsa isa : kCpuIsas) {
+    if (!supports(isa) || (o.isa != nullptr && to_string(isa) != o.isa)) continue;
+    for (const uint32_t rows : kRows) {
+      if (isa == CpuIsa::kScalar && rows > 1) break;  // minutes
+      QuantizedActivations a(rows, o.inputs, isa);
+      a.reset(rows, o.inputs);
+      const double quantize = best_seconds(
+          1, kRepeats, [&](uint32_t) { a.quantize_rows(x.data(), o.inputs, 0, rows); });
+      const double s =
+          best_seconds(o.threads, isa == CpuIsa::kScalar ? 1 : kRepeats, [&](uint32_t t) {
+            linear(*w, a, part(o.outputs, t, o.threads), part(o.outputs, t + 1, o.threads),
+                   out.data(), o.outputs);
+          });
+      std::printf("  %-10s %4u rows: %7.1f GOP/s, weights at %5.1f GB/s, quantise %7.2f us\n",
+                  to_string(isa).data(), rows, 2.0 * o.inputs * o.outputs * rows / s / 1e9,
+                  static_cast<double>(w->bytes()) / s / 1e9, quantize * 1e6);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace troupe
+
+int main(int argc, char** argv) {
+  troupe::Options o;
+  if (argc > 1) o.threads = static_cast<uint32_t>(std::max(1, std::atoi(argv[1])));
+  if (argc > 2) o.inputs = static_cast<uint32_t>(std::max(32, std::atoi(argv[2]) / 32 * 32));
+  if (argc > 3) o.outputs = static_cast<uint32_t>(std::max(16, std::atoi(argv[3])));
+  if (argc > 4) o.isa = argv[4];
+  troupe::print_read_rate(o.threads);
+  for (const troupe::WeightType type : {troupe::WeightType::kQ4_1, troupe::WeightType::kQ8_0})
+    troupe::measure_type(type, o);
+}

@@ -11,7 +11,7 @@
 
 #include "actors/gateway/generation.h"
 #include "actors/gateway/http/http_limits.h"
-#include "actors/gateway/openai/text_model.h"
+#include "actors/gateway/openai/served_model.h"
 #include "base/clock.h"
 #include "troupe/status.h"
 
@@ -35,14 +35,14 @@ class MetricsSource {
 
 struct HttpFrontendOptions {
   HttpLimits limits;
-  std::string version;        // for GET /version
+  std::string version;  // for GET /version
   // Differs for each start of the process: response ids, and the seeds of requests that name none,
   // are derived from it.
   uint64_t incarnation = 0;
 };
 
-// Serves one port. Everything runs on the loop thread; construct and destroy it there. Destroying it
-// cuts all connections and cancels what they asked for. SIGPIPE must be ignored in the process.
+// Serves one port. Everything runs on the loop thread; construct and destroy it there. Destroying
+// it cuts all connections and cancels what they asked for. SIGPIPE must be ignored in the process.
 class HttpFrontend final {
  public:
   // All references outlive this object.
@@ -53,8 +53,8 @@ class HttpFrontend final {
   HttpFrontend(const HttpFrontend&) = delete;
   HttpFrontend& operator=(const HttpFrontend&) = delete;
 
-  // Binds and starts to accept. `host` is a name or an address; port 0 picks a free one. Returns the
-  // bound port. kUnavailable: the port is taken; kInvalidArgument: the host is not one of this
+  // Binds and starts to accept. `host` is a name or an address; port 0 picks a free one. Returns
+  // the bound port. kUnavailable: the port is taken; kInvalidArgument: the host is not one of this
   // machine; both say what to do.
   [[nodiscard]] Result<uint16_t> listen(const std::string& host, uint16_t port);
 

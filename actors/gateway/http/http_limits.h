@@ -22,14 +22,16 @@ struct HttpLimits {
   // Of one response that its client does not read; beyond it the request is cancelled and the
   // connection is cut. The kernel's socket buffer comes on top.
   size_t pending_bytes_max = size_t{1} << 20;
+  // Time for one write to make it into the socket; a client that reads nothing for so long is cut.
+  std::chrono::milliseconds write_timeout = std::chrono::seconds(60);
   // Silence in an event stream after which a comment is sent, so that no proxy cuts it.
   std::chrono::milliseconds ping_interval = std::chrono::seconds(15);
   // After drain()'s deadline: time for the last error events to reach their clients.
   std::chrono::milliseconds abort_flush = std::chrono::seconds(1);
 };
 
-// Of an X-Request-Id that is taken over; a longer one, or one that is not visible ASCII, is replaced
-// by one of ours.
+// Of an X-Request-Id that is taken over; a longer one, or one that is not visible ASCII, is
+// replaced by one of ours.
 inline constexpr size_t kRequestIdBytesMax = 128;
 
 }  // namespace troupe

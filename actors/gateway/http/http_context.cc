@@ -1,0 +1,109 @@
+#include "actors/gateway/http/http_context.h"
+
+#include <glog/logging.h>
+#include <kj/debug.h>
+
+#include <chrono>
+#include <utility>
+
+#include "actors/gateway/text/escape.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr size_t kLoggedPathBytesMax = 200;
+
+kj::StringPtr status_text(uint32_t status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Payload Too Large";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Internal Server Error";
+  }
+}
+
+}  // namespace
+
+HttpHeaderNames::HttpHeaderNames() : HttpHeaderNames(kj::HttpHeaderTable::Builder()) {}
+
+HttpHeaderNames::HttpHeaderNames(kj::HttpHeaderTable::Builder&& builder)
+    : x_request_id(builder.add("X-Request-Id")),
+      retry_after(builder.add("Retry-After")),
+      allow(builder.add("Allow")),
+      cache_control(builder.add("Cache-Control")),
+      x_accel_buffering(builder.add("X-Accel-Buffering")),
+      expect(builder.add("Expect")),
+      table(builder.build()) {}
+
+kj::HttpHeaders make_headers(const HttpContext& context, const HttpRequestFacts& request,
+                             kj::StringPtr content_type) {
+  kj::HttpHeaders headers(*context.names.table);
+  headers.set(kj::HttpHeaderId::CONTENT_TYPE, content_type);
+  headers.set(context.names.x_request_id, kj::str(request.request_id.c_str()));
+  return headers;
+}
+
+kj::Promise<void> write_in_time(HttpContext& context, kj::AsyncOutputStream& out,
+                                std::string bytes) {
+  auto owned = kj::heap<std::string>(std::move(bytes));
+  auto write = out.write(owned->data(), owned->size()).attach(kj::mv(owned));
+  const kj::Duration limit = context.options.limits.write_timeout.count() * kj::MILLISECONDS;
+  return write.exclusiveJoin(context.timer.afterDelay(limit).then([]() -> kj::Promise<void> {
+    return KJ_EXCEPTION(DISCONNECTED, "the client does not read its response");
+  }));
+}
+
+kj::Promise<void> send_response(HttpContext& context, const HttpRequestFacts& request,
+                                kj::HttpService::Response& response, uint32_t status,
+                                const kj::HttpHeaders& headers, std::string body) {
+  log_request(context, request, std::to_string(status));
+  auto out = response.send(status, status_text(status), headers, body.size());
+  if (request.head || body.empty()) return kj::READY_NOW;
+  auto& stream = *out;
+  return write_in_time(context, stream, std::move(body)).attach(kj::mv(out));
+}
+
+kj::Promise<void> send_json(HttpContext& context, const HttpRequestFacts& request,
+                            kj::HttpService::Response& response, std::string body) {
+  const kj::HttpHeaders headers = make_headers(context, request, "application/json");
+  return send_response(context, request, response, 200, headers, std::move(body));
+}
+
+kj::Promise<void> send_error(HttpContext& context, const HttpRequestFacts& request,
+                             kj::HttpService::Response& response, const ApiError& error) {
+  kj::HttpHeaders headers = make_headers(context, request, "application/json");
+  if (error.retry_after_s > 0) {
+    headers.set(context.names.retry_after, kj::str(error.retry_after_s));
+  }
+  return send_response(context, request, response, error.http_status, headers, format_error(error));
+}
+
+void log_request(const HttpContext& context, const HttpRequestFacts& request,
+                 std::string_view outcome) {
+  if (!VLOG_IS_ON(1)) return;
+  const auto elapsed = context.clock.now() - request.received;
+  VLOG(1) << "http " << request.request_id << ' ' << request.method << ' '
+          << printable_excerpt(request.path, kLoggedPathBytesMax) << ' ' << outcome << ' '
+          << std::chrono::duration_cast<std::chrono::milliseconds>(elapsed).count() << " ms";
+}
+
+}  // namespace troupe

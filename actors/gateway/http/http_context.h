@@ -1,0 +1,81 @@
+#pragma once
+// What the parts of one HTTP front end share. Loop thread only.
+
+#include <kj/async-unix.h>
+#include <kj/compat/http.h>
+#include <kj/timer.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "actors/gateway/http/http_frontend.h"
+#include "actors/gateway/openai/api_error.h"
+#include "actors/gateway/openai/prompt_encoder.h"
+
+namespace troupe {
+
+class Exchange;
+
+// The headers that are read or written by name.
+struct HttpHeaderNames {
+  HttpHeaderNames();
+  kj::HttpHeaderId x_request_id, retry_after, allow, cache_control, x_accel_buffering, expect;
+  kj::Own<kj::HttpHeaderTable> table;
+
+ private:
+  explicit HttpHeaderNames(kj::HttpHeaderTable::Builder&& builder);
+};
+
+struct HttpContext {
+  kj::Timer& timer;
+  kj::UnixEventPort& event_port;
+  Generator& generator;
+  const ServedModel& model;
+  const HealthSource& health;
+  MetricsSource& metrics;
+  const Clock& clock;
+  HttpFrontendOptions options;
+  PromptEncoder encoder;
+  HttpHeaderNames names;
+
+  uint64_t requests = 0;               // numbered from 1
+  std::set<Exchange*> exchanges = {};  // being generated now
+  // Set before a response's headers are made: the connection is closed behind it.
+  bool close_connection = false;
+};
+
+// One request's facts that its response and log line need.
+struct HttpRequestFacts {
+  std::string method;
+  std::string path;        // without query; foreign bytes
+  std::string request_id;  // visible ASCII, at most kRequestIdBytesMax bytes
+  uint64_t number = 0;
+  TimePoint received{};
+  bool head = false;  // only headers are sent
+};
+
+[[nodiscard]] kj::HttpHeaders make_headers(const HttpContext& context,
+                                           const HttpRequestFacts& request,
+                                           kj::StringPtr content_type);
+
+// Sends a whole response and logs the request. A client that does not take it within the write
+// timeout is cut.
+[[nodiscard]] kj::Promise<void> send_response(HttpContext& context, const HttpRequestFacts& request,
+                                              kj::HttpService::Response& response, uint32_t status,
+                                              const kj::HttpHeaders& headers, std::string body);
+[[nodiscard]] kj::Promise<void> send_json(HttpContext& context, const HttpRequestFacts& request,
+                                          kj::HttpService::Response& response, std::string body);
+[[nodiscard]] kj::Promise<void> send_error(HttpContext& context, const HttpRequestFacts& request,
+                                           kj::HttpService::Response& response,
+                                           const ApiError& error);
+
+void log_request(const HttpContext& context, const HttpRequestFacts& request,
+                 std::string_view outcome);
+
+// Writes with the write timeout; rejects with DISCONNECTED when it passes.
+[[nodiscard]] kj::Promise<void> write_in_time(HttpContext& context, kj::AsyncOutputStream& out,
+                                              std::string bytes);
+
+}  // namespace troupe

@@ -1,0 +1,215 @@
+#include "actors/gateway/http/http_frontend.h"
+
+#include <glog/logging.h>
+#include <kj/compat/http.h>
+#include <kj/debug.h>
+
+#include <cstring>
+#include <utility>
+
+#include "actors/gateway/http/exchange.h"
+#include "actors/gateway/http/http_context.h"
+#include "actors/gateway/http/http_service.h"
+#include "actors/gateway/http/listen_socket.h"
+#include "base/assert.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr kj::Duration kAcceptRetryDelay = 100 * kj::MILLISECONDS;
+// The answer to a connection beyond the limit, from which no request is read.
+std::string too_many_connections() {
+  const std::string body =
+      format_error({503, "service_unavailable", "too_many_connections",
+                    "this server has as many connections as it takes; try again soon", "", 1});
+  return "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
+         "Content-Type: application/json\r\nContent-Length: " +
+         std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+kj::Duration to_kj(std::chrono::milliseconds duration) {
+  return duration.count() * kj::MILLISECONDS;
+}
+
+}  // namespace
+
+class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
+                                 private kj::HttpServerErrorHandler,
+                                 private kj::HttpServerCallbacks {
+ public:
+  Impl(kj::LowLevelAsyncIoProvider& io, HttpContext context)
+      : io_(io), context_(std::move(context)), connections_(make_task_set()) {
+    kj::HttpServerSettings settings;
+    settings.headerTimeout = to_kj(context_.options.limits.header_timeout);
+    settings.pipelineTimeout = to_kj(context_.options.limits.keep_alive);
+    settings.errorHandler = static_cast<kj::HttpServerErrorHandler&>(*this);
+    settings.callbacks = static_cast<kj::HttpServerCallbacks&>(*this);
+    server_ = kj::heap<kj::HttpServer>(
+        context_.timer, *context_.names.table,
+        [this](kj::AsyncIoStream& connection) -> kj::Own<kj::HttpService> {
+          return kj::heap<troupe::HttpService>(context_, connection);
+        },
+        settings);
+  }
+
+  Result<uint16_t> listen(const std::string& host, uint16_t port) {
+    TROUPE_ASSERT(listener_.get() == nullptr, host, port);
+    TROUPE_ASSIGN_OR_RETURN(ListenSocket socket, open_listen_socket(host, port));
+    listener_ = io_.wrapListenSocketFd(kj::mv(socket.fd),
+                                       kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC |
+                                           kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
+    accepting_ = accept_loop().eagerlyEvaluate([](kj::Exception&& e) {
+      LOG(ERROR) << "the HTTP port takes no more connections: " << kj::str(e).cStr();
+    });
+    return socket.port;
+  }
+
+  kj::Promise<void> drain(Duration grace) {
+    accepting_ = nullptr;
+    listener_ = nullptr;
+    drained_ = server_->drain().fork();
+    const kj::Duration limit = static_cast<int64_t>(grace.count()) * kj::NANOSECONDS;
+    auto late = context_.timer.afterDelay(limit).then([this] {
+      abort_exchanges();
+      const kj::Duration flush = to_kj(context_.options.limits.abort_flush);
+      return drained_.addBranch().exclusiveJoin(
+          context_.timer.afterDelay(flush).then([this] { connections_ = nullptr; }));
+    });
+    return drained_.addBranch().exclusiveJoin(kj::mv(late));
+  }
+
+  [[nodiscard]] uint32_t open_connections() const { return open_connections_; }
+  [[nodiscard]] uint32_t running_generations() const {
+    return static_cast<uint32_t>(context_.exchanges.size());
+  }
+
+ private:
+  kj::Own<kj::TaskSet> make_task_set() {
+    return kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this));
+  }
+
+  kj::Promise<void> accept_loop() {
+    return listener_->accept()
+        .then(
+            [this](kj::Own<kj::AsyncIoStream> connection) -> kj::Promise<void> {
+              take(kj::mv(connection));
+              return kj::READY_NOW;
+            },
+            // Such as too many open files: passes when connections close.
+            [this](kj::Exception&& e) -> kj::Promise<void> {
+              LOG(ERROR) << "cannot accept a connection: " << kj::str(e.getDescription()).cStr();
+              return context_.timer.afterDelay(kAcceptRetryDelay);
+            })
+        .then([this] { return accept_loop(); });
+  }
+
+  void take(kj::Own<kj::AsyncIoStream> connection) {
+    if (open_connections_ >= context_.options.limits.connections_max) {
+      auto& stream = *connection;
+      connections_->add(
+          write_in_time(context_, stream, too_many_connections()).attach(kj::mv(connection)));
+      return;
+    }
+    ++open_connections_;
+    connections_->add(
+        server_->listenHttp(kj::mv(connection)).attach(kj::defer([this] { --open_connections_; })));
+  }
+
+  void abort_exchanges() {
+    // An aborted exchange leaves the set when its promise is destroyed, not before.
+    for (Exchange* exchange : context_.exchanges) {
+      exchange->abort({StatusCode::kUnavailable, "the server is shutting down; try again soon"});
+    }
+  }
+
+  // A connection that ends with an exception: broken off, reset, or closed by a time limit.
+  void taskFailed(kj::Exception&& e) override {
+    VLOG(1) << "http connection ended: " << kj::str(e.getDescription()).cStr();
+  }
+
+  bool shouldClose() override { return std::exchange(context_.close_connection, false); }
+
+  kj::Promise<void> handleClientProtocolError(kj::HttpHeaders::ProtocolError error,
+                                              kj::HttpService::Response& response) override {
+    return send_protocol_error(error.statusCode, error.description.cStr(), response);
+  }
+
+  kj::Promise<void> handleApplicationError(
+      kj::Exception e, kj::Maybe<kj::HttpService::Response&> response) override {
+    if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::READY_NOW;
+    KJ_IF_MAYBE (open, response) {
+      const std::string_view text(e.getDescription().begin(), e.getDescription().size());
+      // KJ's parser reports these by exceptions of its own; all of them are the client's doing.
+      const bool too_long = text.find("too long") != std::string_view::npos ||
+                            text.find("too large") != std::string_view::npos;
+      const bool framing = text.find("ntity-body") != std::string_view::npos ||
+                           text.find("chunk") != std::string_view::npos ||
+                           text.find("transfer") != std::string_view::npos ||
+                           text.find("Content-Length") != std::string_view::npos;
+      if (too_long) return send_protocol_error(431, "the request's header is too large", *open);
+      if (framing) return send_protocol_error(400, "the request's framing is malformed", *open);
+      LOG(ERROR) << "an HTTP handler failed: " << kj::str(e).cStr();
+      return send_protocol_error(500, "the server failed to handle the request; report it", *open);
+    }
+    LOG(ERROR) << "an HTTP response broke off: " << kj::str(e).cStr();
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> handleNoResponse(kj::HttpService::Response& response) override {
+    return send_protocol_error(500, "the server gave no answer; report it", response);
+  }
+
+  // KJ closes the connection behind these.
+  kj::Promise<void> send_protocol_error(uint32_t status, const std::string& message,
+                                        kj::HttpService::Response& response) {
+    HttpRequestFacts facts;
+    facts.request_id = "req-" + std::to_string(++context_.requests);
+    facts.received = context_.clock.now();
+    const bool ours = status == 500;
+    const ApiError error = {status,
+                            ours ? "server_error" : "invalid_request_error",
+                            ours ? "internal_error" : "invalid_http",
+                            message,
+                            "",
+                            0};
+    return send_error(context_, facts, response, error);
+  }
+
+  kj::LowLevelAsyncIoProvider& io_;
+  HttpContext context_;
+  uint32_t open_connections_ = 0;
+  kj::Own<kj::HttpServer> server_;
+  kj::Own<kj::TaskSet> connections_;  // before the server in destruction: they run inside it
+  kj::Own<kj::ConnectionReceiver> listener_;
+  kj::Promise<void> accepting_ = nullptr;
+  kj::ForkedPromise<void> drained_ = nullptr;
+};
+
+HttpFrontend::HttpFrontend(kj::LowLevelAsyncIoProvider& io, kj::Timer& timer,
+                           kj::UnixEventPort& event_port, Generator& generator,
+                           const ServedModel& model, const HealthSource& health,
+                           MetricsSource& metrics, const Clock& clock, HttpFrontendOptions options)
+    : impl_(std::make_unique<Impl>(
+          io, HttpContext{timer, event_port, generator, model, health, metrics, clock,
+                          std::move(options), PromptEncoder(model), HttpHeaderNames()})) {}
+
+HttpFrontend::~HttpFrontend() = default;
+
+Result<uint16_t> HttpFrontend::listen(const std::string& host, uint16_t port) {
+  return impl_->listen(host, port);
+}
+
+kj::Promise<void> HttpFrontend::drain(Duration grace) {
+  return impl_->drain(grace);
+}
+
+uint32_t HttpFrontend::open_connections() const {
+  return impl_->open_connections();
+}
+
+uint32_t HttpFrontend::running_generations() const {
+  return impl_->running_generations();
+}
+
+}  // namespace troupe

@@ -1,0 +1,274 @@
+#include "actors/gateway/http/http_service.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "actors/gateway/http/body_reader.h"
+#include "actors/gateway/http/exchange.h"
+#include "actors/gateway/openai/prepared_request.h"
+#include "actors/gateway/openai/request_limits.h"
+#include "actors/gateway/openai/service_bodies.h"
+#include "actors/gateway/text/escape.h"
+#include "base/assert.h"
+
+namespace troupe {
+
+enum class HttpService::Endpoint {
+  kChat,
+  kCompletions,
+  kTokenize,
+  kDetokenize,
+  kModels,
+  kModel,
+  kHealth,
+  kPing,
+  kMetrics,
+  kVersion,
+};
+
+struct HttpService::Route {
+  std::string_view path;
+  Endpoint endpoint;
+  bool post;  // else GET and HEAD
+};
+
+const HttpService::Route HttpService::kRoutes[] = {
+    {"/v1/chat/completions", Endpoint::kChat, true},
+    {"/v1/completions", Endpoint::kCompletions, true},
+    {"/tokenize", Endpoint::kTokenize, true},
+    {"/detokenize", Endpoint::kDetokenize, true},
+    {"/v1/models", Endpoint::kModels, false},
+    {"/health", Endpoint::kHealth, false},
+    {"/ping", Endpoint::kPing, false},
+    {"/metrics", Endpoint::kMetrics, false},
+    {"/version", Endpoint::kVersion, false},
+};
+
+namespace {
+
+constexpr std::string_view kModelPrefix = "/v1/models/";
+
+ApiError make_error(uint32_t http_status, const char* code, std::string message) {
+  return {http_status, "invalid_request_error",
+          code,        printable_excerpt(message, kErrorBytesMax),
+          "",          0};
+}
+
+// "%41" as "A"; anything that is no escape stays as it is.
+std::string percent_decode(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    uint8_t byte = 0;
+    const std::string_view digits = text.substr(std::min(i + 1, text.size()), 2);
+    const char* end = digits.data() + digits.size();
+    const bool escape = text[i] == '%' && digits.size() == 2 &&
+                        std::from_chars(digits.data(), end, byte, 16).ptr == end;
+    out += escape ? static_cast<char>(byte) : text[i];
+    if (escape) i += 2;
+  }
+  return out;
+}
+
+bool is_usable_request_id(std::string_view id) {
+  return !id.empty() && id.size() <= kRequestIdBytesMax &&
+         std::all_of(id.begin(), id.end(), [](char c) { return c > 0x20 && c < 0x7F; });
+}
+
+std::string_view view(kj::StringPtr text) {
+  return {text.begin(), text.size()};
+}
+
+}  // namespace
+
+HttpService::HttpService(HttpContext& context, kj::AsyncIoStream& connection)
+    : context_(context), connection_(connection) {}
+
+HttpRequestFacts HttpService::make_facts(kj::HttpMethod method, kj::StringPtr url,
+                                         const kj::HttpHeaders& headers) {
+  Facts facts;
+  facts.number = ++context_.requests;
+  facts.method = kj::str(method).cStr();
+  facts.path = view(url).substr(0, view(url).find('?'));
+  facts.head = method == kj::HttpMethod::HEAD;
+  facts.received = context_.clock.now();
+  KJ_IF_MAYBE (id, headers.get(context_.names.x_request_id)) {
+    if (is_usable_request_id(view(*id))) facts.request_id = view(*id);
+  }
+  if (facts.request_id.empty()) facts.request_id = "req-" + std::to_string(facts.number);
+  return facts;
+}
+
+kj::Promise<void> HttpService::request(kj::HttpMethod method, kj::StringPtr url,
+                                       const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
+                                       Response& response) {
+  Facts facts = make_facts(method, url, headers);
+  if (headers.get(kj::HttpHeaderId::CONTENT_LENGTH) != nullptr &&
+      headers.get(kj::HttpHeaderId::TRANSFER_ENCODING) != nullptr) {
+    // Two opinions on where the body ends are how requests are smuggled past proxies, so what
+    // follows on this connection is not to be trusted either.
+    context_.close_connection = true;
+    return send_error(context_, facts, response,
+                      make_error(400, "invalid_framing",
+                                 "Content-Length and Transfer-Encoding exclude each other; send "
+                                 "one of them"));
+  }
+  const bool reads = method == kj::HttpMethod::GET || method == kj::HttpMethod::HEAD;
+  if (facts.path.starts_with(kModelPrefix) && facts.path.size() > kModelPrefix.size() && reads) {
+    return answer_model(facts, response);
+  }
+  const auto* route = std::find_if(std::begin(kRoutes), std::end(kRoutes),
+                                   [&](const Route& r) { return r.path == facts.path; });
+  if (route == std::end(kRoutes)) {
+    const std::string path = printable_excerpt(facts.path, kExcerptBytesMax);
+    return send_error(context_, facts, response,
+                      make_error(404, "not_found",
+                                 "there is no " + path +
+                                     " here; the API is under /v1, e.g. "
+                                     "/v1/chat/completions"));
+  }
+  if (route->post ? method != kj::HttpMethod::POST : !reads) {
+    return send_method_error(facts, *route, response);
+  }
+  if (!route->post) return answer_get(route->endpoint, facts, response);
+  bool wants_continue = false;
+  KJ_IF_MAYBE (expect, headers.get(context_.names.expect)) {
+    wants_continue = *expect == "100-continue";
+  }
+  return read_and_answer(route->endpoint, std::move(facts), body, wants_continue, response);
+}
+
+kj::Promise<void> HttpService::send_method_error(const Facts& facts, const Route& route,
+                                                 Response& response) {
+  const char* allowed = route.post ? "POST" : "GET, HEAD";
+  kj::HttpHeaders headers = make_headers(context_, facts, "application/json");
+  headers.set(context_.names.allow, allowed);
+  const ApiError error =
+      make_error(405, "method_not_allowed",
+                 std::string(route.path) + " takes " + allowed + "; got " + facts.method);
+  return send_response(context_, facts, response, 405, headers, format_error(error));
+}
+
+kj::Promise<void> HttpService::answer_get(Endpoint endpoint, const Facts& facts,
+                                          Response& response) {
+  switch (endpoint) {
+    case Endpoint::kModels:
+      return send_json(context_, facts, response, format_model_list(context_.model));
+    case Endpoint::kHealth:
+      return answer_health(facts, response);
+    case Endpoint::kPing:
+      return send_json(context_, facts, response, "{\"status\":\"ok\"}");
+    case Endpoint::kMetrics: {
+      const kj::HttpHeaders headers =
+          make_headers(context_, facts, "text/plain; version=0.0.4; charset=utf-8");
+      return send_response(context_, facts, response, 200, headers,
+                           context_.metrics.render_metrics());
+    }
+    case Endpoint::kVersion: {
+      std::string body = "{\"version\":";
+      append_json_string(body, context_.options.version);
+      return send_json(context_, facts, response, body + "}");
+    }
+    default:
+      TROUPE_ASSERT(false, static_cast<int>(endpoint));
+      return kj::READY_NOW;
+  }
+}
+
+kj::Promise<void> HttpService::answer_health(const Facts& facts, Response& response) {
+  const Status health = context_.health.health();
+  if (health.ok()) return send_json(context_, facts, response, "{\"status\":\"ok\"}");
+  ApiError error = to_api_error(health);
+  // Whatever the reason, a probe is told the same: not now.
+  error.http_status = 503;
+  error.type = "service_unavailable";
+  error.retry_after_s = std::max(error.retry_after_s, 1U);
+  return send_error(context_, facts, response, error);
+}
+
+kj::Promise<void> HttpService::answer_model(const Facts& facts, Response& response) {
+  const std::string name = percent_decode(facts.path.substr(kModelPrefix.size()));
+  if (name == context_.model.name) {
+    return send_json(context_, facts, response, format_model(context_.model));
+  }
+  return send_error(context_, facts, response,
+                    make_error(404, "model_not_found",
+                               "the model \"" + printable_excerpt(name, kExcerptBytesMax) +
+                                   "\" does not exist here; GET /v1/models lists what does"));
+}
+
+kj::Promise<void> HttpService::read_and_answer(Endpoint endpoint, Facts facts,
+                                               kj::AsyncInputStream& body, bool wants_continue,
+                                               Response& response) {
+  const HttpLimits& limits = context_.options.limits;
+  kj::Promise<void> ready = kj::READY_NOW;
+  if (wants_continue) {
+    // KJ does not answer the expectation; without an answer clients wait a second before the body.
+    constexpr kj::StringPtr kContinue = "HTTP/1.1 100 Continue\r\n\r\n"_kj;
+    ready = connection_.write(kContinue.begin(), kContinue.size());
+  }
+  return ready
+      .then([this, &body, &limits] {
+        return read_body(body, context_.timer, limits.body_bytes_max, limits.body_timeout);
+      })
+      .then([this, endpoint, facts = std::move(facts), &response,
+             &limits](BodyResult read) mutable -> kj::Promise<void> {
+        if (read.outcome == BodyResult::Outcome::kComplete) {
+          return answer_post(endpoint, std::move(facts), read.body, response);
+        }
+        context_.close_connection = true;
+        if (read.outcome == BodyResult::Outcome::kTooSlow) {
+          return send_error(context_, facts, response,
+                            make_error(408, "body_timeout", "the body did not arrive in time"));
+        }
+        return send_error(
+            context_, facts, response,
+            make_error(413, "body_too_large",
+                       "the body must have at most " + std::to_string(limits.body_bytes_max) +
+                           " bytes; send less"));
+      });
+}
+
+kj::Promise<void> HttpService::answer_post(Endpoint endpoint, Facts facts, const std::string& body,
+                                           Response& response) {
+  if (endpoint == Endpoint::kChat || endpoint == Endpoint::kCompletions) {
+    return generate(endpoint, std::move(facts), body, response);
+  }
+  Result<std::string> answer =
+      endpoint == Endpoint::kTokenize
+          ? answer_tokenize(body, context_.model, context_.encoder, context_.clock.unix_seconds())
+          : answer_detokenize(body, context_.model);
+  if (!answer.ok()) return send_error(context_, facts, response, to_api_error(answer.status()));
+  return send_json(context_, facts, response, std::move(answer).value());
+}
+
+kj::Promise<void> HttpService::generate(Endpoint endpoint, Facts facts, const std::string& body,
+                                        Response& response) {
+  const RequestRules rules = rules_of(context_.model);
+  const auto prepare = [&]() -> Result<PreparedRequest> {
+    const uint32_t limit = context_.options.limits.generations_max;
+    if (context_.exchanges.size() >= limit) {
+      return Status(StatusCode::kResourceExhausted,
+                    "this server is generating " + std::to_string(limit) +
+                        " requests, as many as it takes at once; try again soon");
+    }
+    TROUPE_ASSIGN_OR_RETURN(GenerationBody parsed, endpoint == Endpoint::kChat
+                                                       ? parse_chat_body(body, rules)
+                                                       : parse_completions_body(body, rules));
+    return prepare_request(std::move(parsed), context_.model, context_.encoder,
+                           context_.clock.unix_seconds());
+  };
+  Result<PreparedRequest> prepared = prepare();
+  if (!prepared.ok()) {
+    return send_error(context_, facts, response, to_api_error(prepared.status()));
+  }
+  if (watch_ == nullptr) {
+    watch_ = std::make_unique<DisconnectWatch>(context_.event_port, connection_);
+  }
+  auto exchange = kj::heap<Exchange>(context_, std::move(facts), response, *watch_);
+  Exchange& running = *exchange;
+  return running.serve(std::move(prepared).value()).attach(kj::mv(exchange));
+}
+
+}  // namespace troupe

@@ -1,0 +1,54 @@
+#pragma once
+// The routes: what each path and method does on one connection.
+
+#include <kj/async-io.h>
+#include <kj/compat/http.h>
+
+#include <memory>
+#include <string>
+
+#include "actors/gateway/http/disconnect_watch.h"
+#include "actors/gateway/http/http_context.h"
+#include "troupe/status.h"
+
+namespace troupe {
+
+// One per connection; destroyed with it. Loop thread only.
+class HttpService final : public kj::HttpService {
+ public:
+  // Both outlive the service.
+  HttpService(HttpContext& context, kj::AsyncIoStream& connection);
+
+  kj::Promise<void> request(kj::HttpMethod method, kj::StringPtr url,
+                            const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
+                            Response& response) override;
+
+ private:
+  enum class Endpoint;
+  struct Route;
+  using Facts = HttpRequestFacts;
+  static const Route kRoutes[];
+
+  [[nodiscard]] Facts make_facts(kj::HttpMethod method, kj::StringPtr url,
+                                 const kj::HttpHeaders& headers);
+  [[nodiscard]] kj::Promise<void> send_method_error(const Facts& facts, const Route& route,
+                                                    Response& response);
+  [[nodiscard]] kj::Promise<void> answer_get(Endpoint endpoint, const Facts& facts,
+                                             Response& response);
+  [[nodiscard]] kj::Promise<void> answer_post(Endpoint endpoint, Facts facts,
+                                              const std::string& body, Response& response);
+  [[nodiscard]] kj::Promise<void> answer_health(const Facts& facts, Response& response);
+  [[nodiscard]] kj::Promise<void> answer_model(const Facts& facts, Response& response);
+  [[nodiscard]] kj::Promise<void> generate(Endpoint endpoint, Facts facts, const std::string& body,
+                                           Response& response);
+  // The whole body, or an error such as 413 (kResourceExhausted is not used for it).
+  [[nodiscard]] kj::Promise<void> read_and_answer(Endpoint endpoint, Facts facts,
+                                                  kj::AsyncInputStream& body, bool wants_continue,
+                                                  Response& response);
+
+  HttpContext& context_;
+  kj::AsyncIoStream& connection_;
+  std::unique_ptr<DisconnectWatch> watch_;  // made for the first generating request
+};
+
+}  // namespace troupe

@@ -1,0 +1,368 @@
+#include "actors/gateway/openai/generation_run.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "actors/gateway/text/choice_text.h"
+#include "actors/gateway/text/escape.h"
+#include "base/assert.h"
+#include "base/philox.h"
+#include "engine/tokenizer/detokenizer.h"
+
+namespace troupe {
+
+namespace {
+
+// Separates the seeds of a request's choices from the draws that are made with them.
+constexpr uint32_t kChoiceSeedStream = 0x63686F69;
+
+std::string_view to_text(FinishReason reason) {
+  return reason == FinishReason::kStop ? "stop" : "length";
+}
+
+}  // namespace
+
+class GenerationRun::Choice final {
+ public:
+  Choice(GenerationRun& run, uint32_t index, size_t offset_base)
+      : index_(index),
+        offset_base_(offset_base),
+        text_(run.tokenizer_,
+              {run.body_.stops, run.body_.stop_text, run.body_.sampling.stop_token_ids}),
+        logprobs_(run.tokenizer_, run.body_.api),
+        wants_logprobs_(run.body_.sampling.logprobs >= 0) {}
+
+  void take(std::span<const SampledToken> tokens) {
+    for (const SampledToken& token : tokens) {
+      if (text_.stopped()) break;  // sampled behind the stop string: not part of the answer
+      if (wants_logprobs_) logprobs_.append(token, offset_base_ + text_.characters());
+      pending_ += text_.append(token.token);
+    }
+  }
+
+  // A stop string that is found only now, behind one that could have been longer, is still a stop.
+  void finish(FinishReason reason) {
+    TROUPE_ASSERT(!finished(), index_);
+    pending_ += text_.finish();
+    reason_ = text_.stopped() ? FinishReason::kStop : reason;
+  }
+
+  [[nodiscard]] bool stopped() const { return text_.stopped(); }
+  [[nodiscard]] bool finished() const { return reason_.has_value(); }
+  [[nodiscard]] uint32_t token_count() const { return text_.token_count(); }
+
+ private:
+  friend class Prompt;
+
+  uint32_t index_;
+  size_t offset_base_;  // characters of the echoed prompt
+  ChoiceText text_;
+  LogprobsFormat logprobs_;
+  bool wants_logprobs_;
+  std::string
+      pending_;  // shown, but not sent yet; a whole answer that is not streamed gathers here
+  std::optional<FinishReason> reason_;
+  std::optional<uint32_t> cached_tokens_;
+  bool begun_ = false;
+  bool closed_ = false;  // its last event is out
+  // What came before the prompt's scores were complete.
+  std::vector<SampledToken> early_;
+};
+
+// One prompt and the listener of its generation. Invariant: live_ exactly while the generator may
+// still call it.
+class GenerationRun::Prompt final : public GenerationListener {
+ public:
+  Prompt(GenerationRun& run, uint32_t index, PreparedPrompt prepared)
+      : run_(run), prepared_(std::move(prepared)) {
+    const uint32_t n = run.body_.choices;
+    const size_t echoed = count_code_points(prepared_.echo_text);
+    for (uint32_t c = 0; c < n; ++c) {
+      choices_.push_back(std::make_unique<Choice>(run, index * n + c, echoed));
+    }
+  }
+
+  // Nothing is generated and nothing scored: the answer is the prompt, or nothing.
+  [[nodiscard]] bool needs_generator() const {
+    return prepared_.max_tokens > 0 || (wants_scores() && prepared_.tokens.size() > 1);
+  }
+
+  Status submit() {
+    GenerationRequest request;
+    request.label = run_.identity_.label;
+    request.prompt = prepared_.tokens;
+    request.cache_salt = run_.body_.cache_salt;
+    const uint64_t seed = run_.body_.seed.value_or(run_.identity_.seed_default);
+    for (size_t c = 0; c < choices_.size(); ++c) {
+      SamplingParams params = run_.body_.sampling;
+      params.max_tokens = prepared_.max_tokens;
+      if (c > 0) params.prompt_logprobs = -1;  // once is enough for all choices
+      // Of the choice's number alone: the same prompt gives the same choices in any batch.
+      params.seed = philox_u64(seed, c, kChoiceSeedStream);
+      request.choices.push_back(std::move(params));
+    }
+    Result<RequestId> id = run_.generator_.submit(std::move(request), *this);
+    if (!id.ok()) return id.status();
+    id_ = id.value();
+    live_ = true;
+    return ok_status();
+  }
+
+  void finish_without_generator() {
+    TROUPE_ASSERT(!needs_generator(), prepared_.max_tokens);
+    for (auto& choice : choices_) {
+      choice->finish(FinishReason::kLength);
+      flush(*choice);
+    }
+  }
+
+  void cancel() {
+    if (!std::exchange(live_, false)) return;
+    run_.generator_.cancel(id_);
+  }
+
+  void on_prompt_scores(std::span<const SampledToken> scores) override {
+    if (!live_) return;
+    scores_.insert(scores_.end(), scores.begin(), scores.end());
+    if (scores_.size() > prepared_.tokens.size() - 1) return fail_scores();
+    if (!ready()) return;
+    for (auto& choice : choices_) {
+      const std::vector<SampledToken> early = std::exchange(choice->early_, {});
+      const auto index = static_cast<uint32_t>(&choice - choices_.data());
+      if (!early.empty()) take(index, early);
+    }
+    close_finished();
+  }
+
+  void on_tokens(uint32_t index, std::span<const SampledToken> tokens) override {
+    TROUPE_ASSERT(index < choices_.size(), index, choices_.size());
+    Choice& choice = *choices_[index];
+    if (!live_ || choice.finished()) return;
+    if (!ready()) {
+      choice.early_.insert(choice.early_.end(), tokens.begin(), tokens.end());
+      return;
+    }
+    take(index, tokens);
+    close_finished();
+  }
+
+  void on_finished(uint32_t index, FinishReason reason, TokenId /*stop_token*/,
+                   const GenerationUsage& usage) override {
+    TROUPE_ASSERT(index < choices_.size(), index, choices_.size());
+    Choice& choice = *choices_[index];
+    if (!live_ || choice.finished()) return;
+    if (!ready()) return fail_scores();
+    choice.cached_tokens_ = usage.cached_tokens;
+    choice.finish(reason);
+    flush(choice);
+    close_finished();
+  }
+
+  void on_failed(const Status& status) override {
+    if (!std::exchange(live_, false)) return;
+    run_.abort(status);
+  }
+
+  [[nodiscard]] bool complete() const {
+    return std::all_of(choices_.begin(), choices_.end(), [](auto& c) { return c->closed_; });
+  }
+
+  [[nodiscard]] std::string body_choices() {
+    std::string out;
+    for (auto& choice : choices_) {
+      if (!out.empty()) out += ',';
+      const std::string logprobs = choice->logprobs_.empty() ? "" : choice->logprobs_.take();
+      out += run_.format_.choice(
+          {choice->index_, choice->pending_, logprobs, to_text(*choice->reason_)});
+    }
+    return out;
+  }
+
+  void add_to(UsageTotals& totals) const {
+    totals.prompt_tokens += prepared_.tokens.size();
+    std::optional<uint32_t> cached;
+    for (const auto& choice : choices_) {
+      totals.completion_tokens += choice->token_count();
+      // The choice that found least computed the prompt; the others shared it.
+      if (choice->cached_tokens_) {
+        cached = std::min(cached.value_or(UINT32_MAX), *choice->cached_tokens_);
+      }
+    }
+    if (!needs_generator()) cached = 0;
+    if (!cached) totals.cached_tokens.reset();
+    if (totals.cached_tokens) *totals.cached_tokens += *cached;
+  }
+
+ private:
+  [[nodiscard]] bool wants_scores() const { return run_.body_.sampling.prompt_logprobs >= 0; }
+  // The echoed prompt stands before everything else, so nothing is shown before its scores.
+  [[nodiscard]] bool ready() const {
+    return !wants_scores() || scores_.size() == prepared_.tokens.size() - 1;
+  }
+
+  void take(uint32_t index, std::span<const SampledToken> tokens) {
+    Choice& choice = *choices_[index];
+    choice.take(tokens);
+    if (choice.stopped()) {
+      choice.finish(FinishReason::kStop);
+      run_.generator_.cancel_choice(id_, index);
+    }
+    flush(choice);
+  }
+
+  // Sends what a streamed choice has to show.
+  void flush(Choice& choice) {
+    if (!choice.begun_) {
+      choice.begun_ = true;
+      begin(choice);
+    }
+    if (run_.body_.stream) {
+      if (!choice.pending_.empty() || !choice.logprobs_.empty()) {
+        const std::string logprobs = choice.logprobs_.empty() ? "" : choice.logprobs_.take();
+        run_.emit(run_.format_.text_event({choice.index_, choice.pending_, logprobs, {}},
+                                          run_.event_usage()));
+        choice.pending_.clear();
+      }
+      if (choice.finished()) {
+        run_.emit(
+            run_.format_.finish_event(choice.index_, to_text(*choice.reason_), run_.event_usage()));
+      }
+    }
+    choice.closed_ = choice.finished();
+  }
+
+  void begin(Choice& choice) {
+    if (run_.body_.stream && run_.body_.api == Api::kChat) {
+      run_.emit(run_.format_.role_event(choice.index_, run_.event_usage()));
+    }
+    if (!run_.body_.echo) return;
+    choice.pending_.insert(0, prepared_.echo_text);
+    if (!wants_scores()) return;
+    // The tokens that came with this call are in the list already, and the prompt's stand before
+    // them.
+    LogprobsFormat tokens(run_.tokenizer_, run_.body_.api);
+    append_scores(tokens);
+    choice.logprobs_.prepend(std::move(tokens));
+  }
+
+  void append_scores(LogprobsFormat& out) const {
+    const std::vector<TokenId>& tokens = prepared_.tokens;
+    IncrementalDetokenizer detokenizer(run_.tokenizer_, SpecialTokens::kSpell);
+    size_t offset = 0;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (i == 0) {
+        out.append_first(tokens[i], offset);
+      } else {
+        out.append(scores_[i - 1], offset);
+      }
+      const std::string text = detokenizer.append(tokens[i]);
+      // A begin token that the tokenizer added is not in the text.
+      if (i == 0 && !prepared_.echo_text.starts_with(text)) continue;
+      offset += count_code_points(text);
+    }
+  }
+
+  void close_finished() {
+    if (std::all_of(choices_.begin(), choices_.end(), [](auto& c) { return c->finished(); })) {
+      live_ = false;
+    }
+    run_.finish_if_complete();
+  }
+
+  void fail_scores() {
+    cancel();
+    run_.abort(Status(StatusCode::kInternal,
+                      "the worker did not score each token of the prompt exactly once"));
+  }
+
+  GenerationRun& run_;
+  PreparedPrompt prepared_;
+  RequestId id_;
+  bool live_ = false;
+  std::vector<SampledToken> scores_;  // of prompt tokens 1, 2, ...
+  std::vector<std::unique_ptr<Choice>> choices_;
+};
+
+GenerationRun::GenerationRun(PreparedRequest request, RunIdentity identity,
+                             const Tokenizer& tokenizer, Generator& generator, RunSink& sink)
+    : body_(std::move(request.body)),
+      identity_(std::move(identity)),
+      tokenizer_(tokenizer),
+      generator_(generator),
+      sink_(sink),
+      format_(body_.api, identity_.response_id, identity_.created_unix_s, identity_.model) {
+  for (uint32_t i = 0; i < request.prompts.size(); ++i) {
+    prompts_.push_back(std::make_unique<Prompt>(*this, i, std::move(request.prompts[i])));
+  }
+}
+
+GenerationRun::~GenerationRun() {
+  cancel_all();
+}
+
+Status GenerationRun::start() {
+  TROUPE_ASSERT(!started_, prompts_.size());
+  started_ = true;
+  for (auto& prompt : prompts_) {
+    if (!prompt->needs_generator()) continue;
+    if (const Status status = prompt->submit(); !status.ok()) {
+      cancel_all();
+      ended_ = true;
+      return status;
+    }
+  }
+  for (auto& prompt : prompts_) {
+    if (!prompt->needs_generator()) prompt->finish_without_generator();
+  }
+  finish_if_complete();
+  return ok_status();
+}
+
+void GenerationRun::abort(const Status& status) {
+  cancel_all();
+  if (std::exchange(ended_, true)) return;
+  sink_.on_error(status);
+}
+
+void GenerationRun::emit(std::string event) {
+  if (!ended_) sink_.on_event(event);
+}
+
+std::string GenerationRun::event_usage() const {
+  if (body_.continuous_usage) return ResponseFormat::usage(totals());
+  return body_.include_usage ? "null" : "";
+}
+
+void GenerationRun::cancel_all() {
+  for (auto& prompt : prompts_) prompt->cancel();
+}
+
+void GenerationRun::finish_if_complete() {
+  const bool complete = std::all_of(prompts_.begin(), prompts_.end(),
+                                    [](auto& prompt) { return prompt->complete(); });
+  if (!complete || ended_) return;
+  const std::string usage = ResponseFormat::usage(totals());
+  if (body_.stream) {
+    if (body_.include_usage) emit(format_.usage_event(usage));
+    ended_ = true;
+    return sink_.on_end({});
+  }
+  std::string choices;
+  for (auto& prompt : prompts_) {
+    if (!choices.empty()) choices += ',';
+    choices += prompt->body_choices();
+  }
+  ended_ = true;
+  sink_.on_end(format_.body(choices, usage));
+}
+
+UsageTotals GenerationRun::totals() const {
+  UsageTotals totals;
+  totals.cached_tokens = 0;
+  for (const auto& prompt : prompts_) prompt->add_to(totals);
+  return totals;
+}
+
+}  // namespace troupe

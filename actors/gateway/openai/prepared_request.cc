@@ -1,0 +1,98 @@
+#include "actors/gateway/openai/prepared_request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/gateway/openai/request_limits.h"
+#include "base/assert.h"
+#include "engine/tokenizer/detokenizer.h"
+
+namespace troupe {
+
+namespace {
+
+Status set_max_tokens(const GenerationBody& body, uint32_t context_tokens, const std::string& param,
+                      PreparedPrompt& prompt) {
+  const size_t used = prompt.tokens.size();
+  const bool prompt_only = body.max_tokens == 0U;
+  if (used > context_tokens || (used == context_tokens && !prompt_only)) {
+    return context_length_error(used, 0, "", context_tokens, param);
+  }
+  const auto room = static_cast<uint32_t>(context_tokens - used);
+  if (body.max_tokens) {
+    if (*body.max_tokens > room) {
+      return context_length_error(used, *body.max_tokens, body.max_tokens_field, context_tokens,
+                                  body.max_tokens_field);
+    }
+    prompt.max_tokens = *body.max_tokens;
+  } else {
+    prompt.max_tokens = body.api == Api::kChat ? room : std::min(room, kCompletionTokensDefault);
+  }
+  // An explicit limit was compared where the body was parsed.
+  if (body.sampling.min_tokens > prompt.max_tokens) {
+    return invalid_argument("min_tokens must be at most the " + std::to_string(prompt.max_tokens) +
+                                " tokens that may be generated; got " +
+                                std::to_string(body.sampling.min_tokens),
+                            "min_tokens");
+  }
+  return ok_status();
+}
+
+Result<PreparedPrompt> prepare_raw(RawPrompt raw, const GenerationBody& body,
+                                   const ServedModel& model, const PromptEncoder& encoder,
+                                   const std::string& param) {
+  PreparedPrompt prompt;
+  if (raw.is_tokens) {
+    prompt.tokens = std::move(raw.tokens);
+  } else {
+    Result<std::vector<TokenId>> tokens =
+        encoder.encode_text(raw.text, BeginToken::kAsTheModelAsks);
+    if (!tokens.ok()) return Status(tokens.status().code(), tokens.status().message(), param);
+    prompt.tokens = std::move(tokens).value();
+  }
+  if (prompt.tokens.empty()) {
+    return invalid_argument(param + " must not be empty: this model needs a token to start from",
+                            param);
+  }
+  if (!body.echo) return prompt;
+  if (raw.is_tokens) {
+    TROUPE_ASSIGN_OR_RETURN(const std::string bytes, model.tokenizer.decode(prompt.tokens));
+    prompt.echo_text = to_valid_utf8(bytes);
+  } else {
+    prompt.echo_text = std::move(raw.text);
+  }
+  return prompt;
+}
+
+}  // namespace
+
+Result<PreparedRequest> prepare_request(GenerationBody body, const ServedModel& model,
+                                        const PromptEncoder& encoder, int64_t unix_seconds) {
+  PreparedRequest out;
+  if (body.api == Api::kChat) {
+    PreparedPrompt prompt;
+    PromptEncoder::ChatOptions options;
+    options.unix_seconds = unix_seconds;
+    TROUPE_ASSIGN_OR_RETURN(prompt.tokens, encoder.encode_chat(body.messages, options));
+    if (prompt.tokens.empty()) {
+      return invalid_argument("the chat template made an empty prompt of the messages", "messages");
+    }
+    TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model.context_tokens, "messages", prompt));
+    out.prompts.push_back(std::move(prompt));
+    body.messages = nullptr;  // rendered; no need to keep a conversation for minutes
+  }
+  for (size_t i = 0; i < body.prompts.size(); ++i) {
+    const std::string param =
+        body.prompts.size() == 1 ? "prompt" : "prompt[" + std::to_string(i) + "]";
+    TROUPE_ASSIGN_OR_RETURN(PreparedPrompt prompt,
+                            prepare_raw(std::move(body.prompts[i]), body, model, encoder, param));
+    TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model.context_tokens, param, prompt));
+    out.prompts.push_back(std::move(prompt));
+  }
+  body.prompts.clear();
+  TROUPE_ASSERT(!out.prompts.empty(), body.choices);
+  out.body = std::move(body);
+  return out;
+}
+
+}  // namespace troupe

@@ -1,0 +1,53 @@
+#pragma once
+// Prompts to token ids.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "actors/gateway/openai/served_model.h"
+#include "base/ids.h"
+#include "troupe/status.h"
+
+namespace troupe {
+
+enum class BeginToken { kAsTheModelAsks, kNone };
+
+// Immutable. A text that cannot fit the context whatever its tokens are is refused with
+// kContextLength before it is tokenised, so that nobody can buy much work with a long text.
+class PromptEncoder final {
+ public:
+  // `model` outlives this object.
+  explicit PromptEncoder(const ServedModel& model);
+
+  // A raw prompt. Spellings of special tokens in it are these tokens: whoever writes a whole prompt
+  // may write its control tokens too.
+  [[nodiscard]] Result<std::vector<TokenId>> encode_text(std::string_view text,
+                                                         BeginToken begin) const;
+
+  struct ChatOptions {
+    bool add_generation_prompt = true;
+    BeginToken begin = BeginToken::kAsTheModelAsks;  // never twice, if the template writes it
+    int64_t unix_seconds = 0;                        // what the template sees as now
+  };
+  // `messages` as parse_messages() returns them. Only the template's own text can become a special
+  // token. kUnsupported: the model has no template; kInvalidArgument: the template refuses the
+  // conversation, in its own words.
+  [[nodiscard]] Result<std::vector<TokenId>> encode_chat(const nlohmann::ordered_json& messages,
+                                                         const ChatOptions& options) const;
+
+ private:
+  [[nodiscard]] Status check_text_bytes(size_t bytes, std::string_view param) const;
+
+  const ServedModel& model_;
+  size_t token_bytes_max_;  // of the longest token of the vocabulary
+};
+
+// The error of a prompt that does not fit, with both numbers. `output_tokens` is what the request
+// asked for besides, and `output_field` under which name; 0 when it asked for nothing.
+[[nodiscard]] Status context_length_error(size_t prompt_tokens, size_t output_tokens,
+                                          std::string_view output_field, uint32_t context_tokens,
+                                          std::string_view param);
+
+}  // namespace troupe

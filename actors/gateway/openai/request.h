@@ -1,0 +1,80 @@
+#pragma once
+// What a client asked for, checked: the bodies of the OpenAI-compatible endpoints as plain values.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/gateway/text/stop_matcher.h"
+#include "base/ids.h"
+#include "engine/sample/sampling_params.h"
+#include "troupe/status.h"
+
+namespace troupe {
+
+enum class Api { kChat, kCompletions };
+
+// What a body is checked against.
+struct RequestRules {
+  std::string_view model_name;
+  uint32_t vocab_size = 0;
+  uint32_t context_tokens = 0;
+};
+
+// A prompt of /v1/completions: text to be tokenised, or token ids as they are.
+struct RawPrompt {
+  std::string text;
+  std::vector<TokenId> tokens;
+  bool is_tokens = false;
+};
+
+// What both generating endpoints share.
+struct GenerationBody {
+  Api api = Api::kChat;
+  // Without seed and max_tokens, which are decided per choice and prompt.
+  SamplingParams sampling;
+  std::optional<uint64_t> seed;
+  uint32_t choices = 1;  // n, for each prompt
+  std::optional<uint32_t> max_tokens;
+  std::string max_tokens_field = "max_tokens";  // the name under which it was given
+  std::vector<std::string> stops;
+  StopText stop_text = StopText::kExclude;
+  bool stream = false;
+  bool include_usage = false;
+  bool continuous_usage = false;
+  std::string cache_salt;
+
+  // Chat: the normalised messages (see parse_messages).
+  nlohmann::ordered_json messages;
+  // Completions: at least one.
+  std::vector<RawPrompt> prompts;
+  bool echo = false;
+};
+
+// kInvalidArgument with the field's path as param; kNotFound: another model; kUnsupported: a field
+// of OpenAI's API that this server does not have. Unknown fields are refused, naming the nearest
+// known one: a misspelt limit that is silently ignored costs money.
+[[nodiscard]] Result<GenerationBody> parse_chat_body(std::string_view body,
+                                                     const RequestRules& rules);
+[[nodiscard]] Result<GenerationBody> parse_completions_body(std::string_view body,
+                                                            const RequestRules& rules);
+
+// POST /tokenize: a text, or a conversation when `messages` is an array.
+struct TokenizeBody {
+  std::string prompt;
+  nlohmann::ordered_json messages;
+  bool add_special_tokens = true;
+  bool add_generation_prompt = true;
+  bool return_token_strs = false;
+};
+[[nodiscard]] Result<TokenizeBody> parse_tokenize_body(std::string_view body,
+                                                       const RequestRules& rules);
+
+// POST /detokenize: the ids.
+[[nodiscard]] Result<std::vector<TokenId>> parse_detokenize_body(std::string_view body,
+                                                                 const RequestRules& rules);
+
+}  // namespace troupe

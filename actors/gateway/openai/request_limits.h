@@ -1,0 +1,24 @@
+#pragma once
+// Bounds on what one request may ask for; beyond each the answer is 400 naming the field.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace troupe {
+
+inline constexpr uint32_t kJsonDepthMax = 64;       // nested arrays and objects in a body
+inline constexpr uint32_t kChoicesMax = 16;         // n
+inline constexpr uint32_t kPromptsMax = 128;        // prompts in one completions request
+inline constexpr uint32_t kMessagesMax = 4096;      // in one conversation
+inline constexpr uint32_t kContentPartsMax = 1024;  // in one message
+inline constexpr uint32_t kToolCallsMax = 128;      // in one message
+inline constexpr uint32_t kStopsMax = 4;            // stop strings
+inline constexpr size_t kStopBytesMax = 1024;       // of one stop string
+inline constexpr uint32_t kStopTokenIdsMax = 64;
+inline constexpr uint32_t kTopLogprobsMax = 20;
+inline constexpr size_t kCacheSaltBytesMax = 256;
+inline constexpr uint32_t kCompletionTokensDefault = 16;  // max_tokens of /v1/completions
+inline constexpr size_t kErrorBytesMax = 1024;            // of an error message
+inline constexpr size_t kExcerptBytesMax = 64;            // of foreign text quoted in one
+
+}  // namespace troupe

@@ -2,8 +2,8 @@
 // A model loaded into a backend, and a small driver that generates with it in chunks and batches of
 // any size: a scheduler without policy, for tests.
 
-#include <boost/test/unit_test.hpp>
 #include <algorithm>
+#include <boost/test/unit_test.hpp>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -121,7 +121,8 @@ inline Generated generate(Executor& executor, const std::vector<Tokens>& prompts
       slice.params = sequence.params;
       slice.prompt_tokens = static_cast<uint32_t>(prompts[i].size());
       slice.score_prompt = options.score_prompt && sequence.done < prompts[i].size();
-      if (slice.score_prompt && take < left) slice.next_token = sequence.tokens[sequence.done + take];
+      if (slice.score_prompt && take < left)
+        slice.next_token = sequence.tokens[sequence.done + take];
       plan.slices.push_back(std::move(slice));
       owners.push_back(i);
       room -= take;

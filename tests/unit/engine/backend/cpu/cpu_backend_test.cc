@@ -1,0 +1,260 @@
+#include "engine/backend/cpu/cpu_backend.h"
+
+#include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "engine/backend/reference/reference_backend.h"
+
+namespace troupe::test {
+namespace {
+
+CpuIsa best_isa() {
+  return detect_best_cpu_isa();
+}
+
+std::vector<std::unique_ptr<Backend>> all_backends() {
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(
+      std::make_unique<CpuBackend>(CpuBackendOptions{.threads = 2, .isa = best_isa()}));
+  backends.push_back(
+      std::make_unique<CpuBackend>(CpuBackendOptions{.threads = 1, .isa = CpuIsa::kScalar}));
+  backends.push_back(std::make_unique<ReferenceBackend>(2, best_isa()));
+  return backends;
+}
+
+std::vector<float> random_floats(size_t count, float magnitude, uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> uniform(-magnitude, magnitude);
+  std::vector<float> values(count);
+  for (float& value : values) value = uniform(engine);
+  return values;
+}
+
+TensorSource f32_source(const std::vector<float>& values, uint32_t inputs, uint32_t outputs) {
+  return {.name = "test.weight",
+          .type = WeightType::kF32,
+          .inputs = inputs,
+          .outputs = outputs,
+          .bytes = std::as_bytes(std::span(values))};
+}
+
+// Rows of device memory, filled and read through pinned memory as a caller must.
+class Device {
+ public:
+  explicit Device(Backend& backend) : backend_(backend) {}
+
+  Rows rows(uint32_t count, uint32_t width) {
+    const auto buffer = backend_.allocate(uint64_t{count} * width * 4, MemoryKind::kDevice);
+    BOOST_REQUIRE(buffer.ok());
+    return {buffer.value(), 0, count, width};
+  }
+  Rows rows(uint32_t count, uint32_t width, const std::vector<float>& values) {
+    const Rows made = rows(count, width);
+    const BufferHandle pinned = pin(made);
+    std::memcpy(backend_.host_bytes(pinned).data(), values.data(), values.size() * 4);
+    backend_.copy(made.buffer, 0, pinned, 0, values.size() * 4);
+    backend_.release(pinned);
+    return made;
+  }
+  std::vector<float> read(const Rows& rows) {
+    std::vector<float> values(size_t{rows.rows} * rows.width);
+    const BufferHandle pinned = pin(rows);
+    backend_.copy(pinned, 0, rows.buffer, 0, values.size() * 4);
+    BOOST_REQUIRE(backend_.wait(backend_.record_event(), std::chrono::seconds(1)).ok());
+    std::memcpy(values.data(), backend_.host_bytes(pinned).data(), values.size() * 4);
+    backend_.release(pinned);
+    return values;
+  }
+
+ private:
+  BufferHandle pin(const Rows& rows) {
+    const auto buffer =
+        backend_.allocate(uint64_t{rows.rows} * rows.width * 4, MemoryKind::kHostPinned);
+    BOOST_REQUIRE(buffer.ok());
+    return buffer.value();
+  }
+  Backend& backend_;
+};
+
+void check_close(const std::vector<float>& a, const std::vector<float>& b, double tolerance) {
+  BOOST_REQUIRE_EQUAL(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i)
+    BOOST_REQUIRE_SMALL(static_cast<double>(a[i]) - b[i], tolerance);
+}
+
+BOOST_AUTO_TEST_CASE(memory_is_zeroed_copied_with_offsets_and_reused_after_release) {
+  for (const auto& backend : all_backends()) {
+    const BufferHandle a = backend->allocate(256, MemoryKind::kHostPinned).value();
+    const BufferHandle b = backend->allocate(256, MemoryKind::kDevice).value();
+    const std::span<std::byte> bytes = backend->host_bytes(a);
+    BOOST_TEST(bytes.size() == 256U);
+    BOOST_TEST(reinterpret_cast<uintptr_t>(bytes.data()) % 64 == 0U);
+    for (std::byte value : bytes) BOOST_REQUIRE(value == std::byte{0});
+    for (size_t i = 0; i < 256; ++i) bytes[i] = static_cast<std::byte>(i);
+    backend->copy(b, 10, a, 100, 50);
+    backend->copy(a, 0, b, 0, 64);
+    const EventHandle event = backend->record_event();
+    BOOST_TEST(backend->query(event).value());
+    BOOST_TEST(backend->wait(event, Duration::zero()).ok());
+    BOOST_TEST(static_cast<int>(bytes[9]) == 0);
+    BOOST_TEST(static_cast<int>(bytes[10]) == 100);
+    BOOST_TEST(static_cast<int>(bytes[59]) == 149);
+    backend->release(b);
+    BOOST_TEST((backend->allocate(16, MemoryKind::kDevice).value() == b));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(too_much_memory_is_an_error_that_names_the_bytes) {
+  for (const auto& backend : all_backends()) {
+    const auto result = backend->allocate(uint64_t{1} << 60, MemoryKind::kDevice);
+    BOOST_TEST(!result.ok());
+    BOOST_TEST((result.status().code() == StatusCode::kResourceExhausted));
+    BOOST_TEST(result.status().message().find("1152921504606846976") != std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(bad_tensors_are_errors_that_name_them) {
+  const std::vector<float> values(64, 1.0F);
+  std::vector<float> infinite = values;
+  infinite[5] = std::numeric_limits<float>::infinity();
+  for (const auto& backend : all_backends()) {
+    const auto expect = [&](const Status& status, StatusCode code) {
+      BOOST_TEST((status.code() == code), status.message());
+      BOOST_TEST(status.message().find("test.weight") != std::string::npos);
+    };
+    expect(backend->upload_linear(f32_source(values, 64, 2)).status(), StatusCode::kDataLoss);
+    expect(backend->upload_vector(f32_source(values, 65, 1)).status(), StatusCode::kDataLoss);
+    expect(backend->upload_embedding(f32_source(values, 8, 9)).status(), StatusCode::kDataLoss);
+    TensorSource odd = f32_source(values, 48, 1);
+    odd.type = WeightType::kQ4_0;
+    expect(backend->upload_linear(odd).status(), StatusCode::kUnsupported);
+  }
+  CpuBackend cpu({.threads = 2, .isa = best_isa()});
+  const Status status = cpu.upload_linear(f32_source(infinite, 32, 2)).status();
+  BOOST_TEST((status.code() == StatusCode::kDataLoss));
+  BOOST_TEST(status.message().find("test.weight") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(row_operations_of_all_backends_follow_their_formulas) {
+  constexpr uint32_t kRows = 40, kWidth = 300;  // large enough to be split between threads
+  const std::vector<float> x = random_floats(kRows * kWidth, 2.0F, 1);
+  const std::vector<float> y = random_floats(kRows * kWidth, 2.0F, 2);
+  const std::vector<float> weight = random_floats(kWidth, 1.0F, 3);
+  std::vector<float> sums(x), products(x), norms(x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    sums[i] = x[i] + y[i];
+    products[i] = static_cast<float>(x[i] / (1.0 + std::exp(-double{x[i]})) * y[i]);
+  }
+  for (uint32_t r = 0; r < kRows; ++r) {
+    double squares = 0.0;
+    for (uint32_t i = 0; i < kWidth; ++i) squares += double{x[r * kWidth + i]} * x[r * kWidth + i];
+    for (uint32_t i = 0; i < kWidth; ++i)
+      norms[r * kWidth + i] =
+          static_cast<float>(x[r * kWidth + i] / std::sqrt(squares / kWidth + 1e-5) * weight[i]);
+  }
+  for (const auto& backend : all_backends()) {
+    Device device(*backend);
+    const VectorHandle vector = backend->upload_vector(f32_source(weight, kWidth, 1)).value();
+    const Rows a = device.rows(kRows, kWidth, x), b = device.rows(kRows, kWidth, y);
+    const Rows out = device.rows(kRows, kWidth);
+    backend->rms_norm(a, vector, 1e-5F, out);
+    check_close(device.read(out), norms, 2e-6);
+    backend->swiglu(a, b, out);
+    check_close(device.read(out), products, 2e-6);
+    backend->add(a, b);
+    check_close(device.read(a), sums, 0.0F);
+    const Rows gathered = device.rows(3, kWidth);
+    backend->gather_rows(b, std::vector<uint32_t>{39, 0, 7}, gathered);
+    BOOST_TEST(device.read(gathered)[0] == y[39 * kWidth]);
+    BOOST_TEST(device.read(gathered)[2 * kWidth + 1] == y[7 * kWidth + 1]);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(several_linear_layers_of_one_input_each_get_their_own_outputs) {
+  constexpr uint32_t kInputs = 96, kRows = 5;
+  const uint32_t outputs[] = {40, 8, 130};  // no whole numbers of groups
+  const std::vector<float> x = random_floats(kRows * kInputs, 1.0F, 4);
+  std::vector<std::vector<float>> weights;
+  for (uint32_t n : outputs) weights.push_back(random_floats(size_t{n} * kInputs, 1.0F, n));
+  for (const auto& backend : all_backends()) {
+    Device device(*backend);
+    std::vector<LinearHandle> handles;
+    std::vector<Rows> outs;
+    for (size_t i = 0; i < weights.size(); ++i) {
+      handles.push_back(
+          backend->upload_linear(f32_source(weights[i], kInputs, outputs[i])).value());
+      outs.push_back(device.rows(kRows, outputs[i]));
+    }
+    BOOST_TEST(backend->weight_bytes() > 0U);
+    BOOST_REQUIRE(backend->prepare(kRows).ok());
+    backend->linear(handles, device.rows(kRows, kInputs, x), outs);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      std::vector<float> exact(kRows * outputs[i]);
+      for (uint32_t r = 0; r < kRows; ++r)
+        for (uint32_t n = 0; n < outputs[i]; ++n) {
+          double sum = 0.0;
+          for (uint32_t k = 0; k < kInputs; ++k)
+            sum += double{x[r * kInputs + k]} * weights[i][n * kInputs + k];
+          exact[r * outputs[i] + n] = static_cast<float>(sum);
+        }
+      // 12-bit activations and 15-bit weights: half a step each over 96 products of +-1.
+      check_close(device.read(outs[i]), exact, 0.02);
+    }
+  }
+}
+
+// Two sequences, one of them in two batches, against attention without any cache.
+BOOST_AUTO_TEST_CASE(attention_reads_what_earlier_batches_stored_and_copied_blocks_serve_as_well) {
+  constexpr uint32_t kDim = 24, kKvHeads = 2, kHeads = 6, kTokens = 37, kLayers = 2;
+  const std::vector<float> q = random_floats(kTokens * kHeads * kDim, 1.0F, 5);
+  const std::vector<float> k = random_floats(kTokens * kKvHeads * kDim, 1.0F, 6);
+  const std::vector<float> v = random_floats(kTokens * kKvHeads * kDim, 1.0F, 7);
+  std::vector<std::vector<float>> results;
+  for (const auto& backend : all_backends()) {
+    Device device(*backend);
+    const RopeHandle rope =
+        backend->make_rope({.head_dim = kDim, .rotated_dim = 16, .base = 10000.0}).value();
+    const KvHandle kv =
+        backend
+            ->allocate_kv({.layers = kLayers, .kv_heads = kKvHeads, .head_dim = kDim, .blocks = 8})
+            .value();
+    const KvLayout layout = backend->kv_layout(kv);
+    BOOST_TEST(layout.head_bytes == 16U * 32U * layout.element_bytes);
+    BOOST_TEST(layout.block_bytes == 2U * kKvHeads * layout.head_bytes);
+    BOOST_TEST(layout.layer_bytes == 8U * layout.block_bytes);
+    std::vector<BlockIndex> blocks = {BlockIndex(5), BlockIndex(2), BlockIndex(7)};
+    const std::vector<TokenId> tokens(kTokens, 0);
+    std::vector<float> out;
+    const auto pass = [&](uint32_t begin, uint32_t end) {
+      const uint32_t rows = end - begin;
+      const auto part = [&](const std::vector<float>& all, uint32_t width) {
+        return device.rows(rows, width, {all.begin() + begin * width, all.begin() + end * width});
+      };
+      const BatchSlice slice{0, rows, begin, blocks};
+      backend->set_batch({.tokens = {tokens.data(), rows}, .slices = {&slice, 1}}, rope);
+      const Rows query = part(q, kHeads * kDim);
+      backend->rope_and_store(query, part(k, kKvHeads * kDim), part(v, kKvHeads * kDim), kv, 1);
+      const Rows to = device.rows(rows, kHeads * kDim);
+      backend->attention(query, kv, 1, to);
+      const std::vector<float> values = device.read(to);
+      out.insert(out.end(), values.begin(), values.end());
+    };
+    pass(0, 17);
+    for (size_t b = 0; b < 2; ++b) {  // move to other blocks; the old ones are overwritten below
+      const BlockIndex other(b == 0 ? 0U : 3U);
+      backend->copy_block(kv, blocks[b], other);
+      blocks[b] = other;
+    }
+    pass(17, 18);
+    pass(18, kTokens);
+    results.push_back(std::move(out));
+  }
+  BOOST_TEST((results[0] == results[1]));     // cpu: to the bit
+  check_close(results[0], results[2], 2e-3);  // KV in binary16: 2^-11 of values up to 1
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -7,6 +7,7 @@
 // Each figure is the best of several repeats: on a shared machine the best is what the code can do.
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -131,9 +132,14 @@ void measure_type(WeightType type, const Options& o) {
 
 int main(int argc, char** argv) {
   troupe::Options o;
-  if (argc > 1) o.threads = static_cast<uint32_t>(std::max(1, std::atoi(argv[1])));
-  if (argc > 2) o.inputs = static_cast<uint32_t>(std::max(32, std::atoi(argv[2]) / 32 * 32));
-  if (argc > 3) o.outputs = static_cast<uint32_t>(std::max(16, std::atoi(argv[3])));
+  const auto number = [&](int i, uint32_t fallback) {
+    uint32_t value = fallback;
+    if (argc > i) std::from_chars(argv[i], argv[i] + std::strlen(argv[i]), value);
+    return value;
+  };
+  o.threads = std::max(1U, number(1, o.threads));
+  o.inputs = std::max(32U, number(2, o.inputs) / 32 * 32);
+  o.outputs = std::max(16U, number(3, o.outputs));
   if (argc > 4) o.isa = argv[4];
   troupe::print_read_rate(o.threads);
   for (const troupe::WeightType type : {troupe::WeightType::kQ4_1, troupe::WeightType::kQ8_0})

@@ -119,9 +119,9 @@ RadixNode* KvCacheManagerCore::try_reserve(const KvReserve& request, std::vector
     const uint32_t found = available() + returned;
     for (size_t i = match.nodes.size(); i > 0; --i) unlock(match.nodes[i - 1]);
     out.emplace_back(KvRefused{.sequence = request.sequence,
-                            .attempt = request.attempt,
-                            .blocks_needed = static_cast<uint32_t>(needed),
-                            .blocks_available = found});
+                               .attempt = request.attempt,
+                               .blocks_needed = static_cast<uint32_t>(needed),
+                               .blocks_available = found});
     return nullptr;
   }
   grant(request, match, sequence, out);
@@ -181,11 +181,8 @@ void KvCacheManagerCore::claim_prompt_blocks(const KvReserve& request, size_t fi
 // How many blocks would become free or evictable if the sequence let go of all (committed) ones.
 uint32_t KvCacheManagerCore::returned_by_dropping(const Sequence& sequence) const {
   uint32_t returned = 0;
-  for (const Entry& entry : sequence.entries) {
-    const bool is_private = entry.node == nullptr || entry.node->block != entry.block;
-    if (is_private) ++returned;
-    if (entry.node != nullptr && pool_.users(entry.node->block) == 1) ++returned;
-  }
+  for (const Entry& entry : sequence.entries)
+    if (pool_.users(entry.block) == 1) ++returned;
   return returned;
 }
 
@@ -244,7 +241,6 @@ void KvCacheManagerCore::commit_block(SequenceId id, Sequence& sequence, uint32_
     if (!sequence.outside_tree) place_in_tree(sequence, index);
     return;
   }
-  if (entry.node->block != entry.block) return;  // another sequence was faster: a private copy
   TROUPE_ASSERT(entry.node->claimant == id, entry.block, id);
   entry.node->claimant.reset();
   wake(entry.node);
@@ -266,20 +262,14 @@ void KvCacheManagerCore::place_in_tree(Sequence& sequence, uint32_t index) {
   RadixNode* node = tree_.find_child(parent, tokens);
   if (node == nullptr) {
     entry.node = tree_.insert(parent, tokens, entry.block);
-    sequence.outside_tree = entry.node == nullptr;
-    return;
+  } else if (pool_.state(node->block) == BlockState::kCached) {
+    // Nobody uses the old copy: ours takes its place.
+    eviction_.remove(node->block);
+    pool_.evict(node->block);
+    node->block = entry.block;
+    entry.node = node;
   }
-  entry.node = node;
-  if (!node->claimant) {
-    lock(node);
-    return;
-  }
-  // Faster than the one who claimed it: our block becomes the tree's, with the claimant as a second
-  // user; the claimant's own block will be its private copy.
-  node->block = entry.block;
-  node->claimant.reset();
-  pool_.lock(entry.block);
-  wake(node);
+  sequence.outside_tree = entry.node == nullptr;
 }
 
 void KvCacheManagerCore::on_trim(const KvTrim& request, std::vector<KvReply>& out) {
@@ -314,20 +304,19 @@ void KvCacheManagerCore::drop_tail(SequenceId id, Sequence& sequence, size_t kee
 }
 
 void KvCacheManagerCore::drop_entry(SequenceId id, const Entry& entry) {
-  const bool is_tree_block = entry.node != nullptr && entry.node->block == entry.block;
-  if (is_tree_block && entry.node->claimant) {
+  if (entry.node == nullptr) {
+    if (pool_.state(entry.block) == BlockState::kComputing)
+      pool_.abandon(entry.block);
+    else
+      pool_.discard(entry.block);
+  } else if (entry.node->claimant) {
     TROUPE_ASSERT(entry.node->claimant == id, entry.block, id);
     wake(entry.node);
     tree_.erase(entry.node);
     pool_.abandon(entry.block);
-    return;
+  } else {
+    unlock(entry.node);
   }
-  if (entry.node != nullptr) unlock(entry.node);
-  if (is_tree_block) return;
-  if (pool_.state(entry.block) == BlockState::kComputing)
-    pool_.abandon(entry.block);
-  else
-    pool_.discard(entry.block);
 }
 
 void KvCacheManagerCore::unlock_copy_source(Sequence& sequence) {
@@ -418,14 +407,16 @@ void KvCacheManagerCore::check_sequences(std::vector<uint32_t>& users) const {
     for (size_t i = 0; i < sequence.entries.size(); ++i) {
       const Entry& entry = sequence.entries[i];
       const bool full = i < sequence.committed_blocks;
-      const bool is_tree_block = entry.node != nullptr && entry.node->block == entry.block;
-      if (!full) {
+      if (entry.node != nullptr) {
+        TROUPE_ASSERT(entry.node->block == entry.block, id, i, entry.block);
+        TROUPE_ASSERT(full == !entry.node->claimant, id, i, entry.block);
+      }
+      if (full) {
+        ++users[entry.block.value];
+      } else {
         TROUPE_ASSERT(pool_.owner(entry.block) == id, id, i, entry.block);
         ++computing;
       }
-      if (full && !is_tree_block) ++users[entry.block.value];
-      if (is_tree_block) TROUPE_ASSERT(full == !entry.node->claimant, id, i, entry.block);
-      if (entry.node != nullptr && (full || !is_tree_block)) ++users[entry.node->block.value];
     }
     if (sequence.copy_source != nullptr) ++users[sequence.copy_source->block.value];
   }

@@ -54,9 +54,8 @@ class KvCacheManagerCore {
   // One place of a sequence's block table.
   struct Entry {
     BlockIndex block;
-    // The tree's node of this place, or null where the tree has none. Either this sequence claimed
-    // it (it is computing `block`, which is the node's), or it holds a lock on node->block. When
-    // that is another block, `block` is a private copy of the same content.
+    // The tree's node of `block`, or null where the block is private. Claimed by this sequence
+    // while the block is being computed, locked by it from then on.
     RadixNode* node = nullptr;
   };
   struct Sequence {
@@ -65,7 +64,7 @@ class KvCacheManagerCore {
     uint32_t attempt = 0;           // of the last reserve
     bool deferred = false;          // that reserve waits in deferred_
     bool granted = false;           // some reserve was
-    bool outside_tree = false;      // an identity collided: blocks from there on stay private
+    bool outside_tree = false;      // blocks from here on stay private, see KvCommit
     std::shared_ptr<const std::vector<TokenId>> known;  // of the last grant: positions [0, size)
     std::vector<TokenId> appended;                      // positions from known->size() on
     RadixNode* root = nullptr;                          // of its salt; acquired at the first grant

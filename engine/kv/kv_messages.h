@@ -58,11 +58,12 @@ struct KvExtend {
 };
 
 // KV of [0, computed) now stands in the sequence's blocks. Blocks that became full enter the radix
-// tree and wake those who wait for them. When an equal block is in the tree already, the sequence
-// keeps its own copy (its block table never changes under a running step); the copy is private and
-// goes back to the free list at the end instead of becoming a second cached block.
-// The first commit also ends the protection of the block that a KvReserved::copy reads from, so it
-// is sent after the first step of such a sequence even if no block became full. No answer.
+// tree and wake those who wait for them. The tree holds each content once, and a block table never
+// changes under a running sequence. So when the tree has an equal block already, that one is
+// replaced if nobody uses it; if it is in use or being computed, this sequence's block and its
+// later ones stay private and go back to the free list at its end. The first commit also ends the
+// protection of the block that a KvReserved::copy reads from, so it is sent after the first step of
+// such a sequence even if no block became full. No answer.
 struct KvCommit {
   struct Item {
     SequenceId sequence;

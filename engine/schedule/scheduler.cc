@@ -291,7 +291,8 @@ void Scheduler::add_commit(Sequence& sequence, KvCommit& commit) {
   for (; sequence.reported < sequence.computed; ++sequence.reported)
     item.tokens.push_back(sequence.token(sequence.reported));
   sequence.committed_blocks = full;
-  sequence.commit_due = false;
+  // Letting go of the copy's source may make it evictable.
+  if (std::exchange(sequence.commit_due, false)) ++give_back_epoch_;
   commit.items.push_back(std::move(item));
 }
 

@@ -146,8 +146,9 @@ void Scheduler::send_reserve(Sequence& sequence) {
   // The logits that score token i + 1 are those of position i, so positions below `scores` are
   // done.
   if (sequence.scoring()) reserve.reuse_tokens_max = sequence.scores;
-  const size_t active = running_.size() + reserves_outstanding_;
-  reserve.spare_blocks = static_cast<uint32_t>(std::min<size_t>(active, kSpareBlocksMax));
+  // Not for those who are asking, too: they may be refused, and that is no reason to ask again.
+  const size_t spare = std::min<size_t>(running_.size(), kSpareBlocksMax);
+  reserve.spare_blocks = static_cast<uint32_t>(spare);
   sequence.state = Sequence::State::kReserving;
   sequence.asked_epoch = give_back_epoch_;
   ++reserves_outstanding_;

@@ -1,0 +1,135 @@
+#pragma once
+// Scheduler, KV-cache manager and a fake device on one thread, with mailboxes between them that a
+// seed empties in any order that real mailboxes allow. The fake device's next token is a hash over
+// the contents of all KV that it reads, so a lost, stale, shared-and-overwritten or misplaced block
+// changes the output; and it checks who owns what it reads and writes.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/kv_cache_manager/kv_cache_manager_core.h"
+#include "engine/schedule/scheduler.h"
+
+namespace troupe {
+
+// SplitMix64: small, seeded, the same everywhere.
+class TestRng {
+ public:
+  explicit TestRng(uint64_t seed) : state_(seed) {}
+  uint64_t next();
+  uint32_t below(uint32_t bound) { return static_cast<uint32_t>(next() % bound); }
+  uint32_t between(uint32_t low, uint32_t high) { return low + below(high - low + 1); }
+  bool chance(uint32_t percent) { return below(100) < percent; }
+
+ private:
+  uint64_t state_;
+};
+
+// A pretended model: what follows from a prefix.
+namespace fake_model {
+inline constexpr uint32_t kVocabulary = 40;
+inline constexpr TokenId kEnd = 0;
+// KV of one token from the sum over the KV before it.
+uint64_t kv(uint64_t sum_before, TokenId token, uint32_t position);
+uint64_t weigh(uint64_t kv, uint32_t position);
+TokenId next_token(uint64_t kv, const SamplingParams& params, uint32_t outputs);
+SampledToken score(uint64_t kv, TokenId token);
+
+struct Generation {
+  std::vector<TokenId> tokens;
+  std::vector<SampledToken> prompt_scores;
+  FinishReason reason = FinishReason::kStop;
+  TokenId stop_token = -1;
+};
+// The whole answer, computed alone and without blocks.
+Generation reference(const std::vector<TokenId>& prompt, const SamplingParams& params,
+                     uint32_t context);
+}  // namespace fake_model
+
+class FakeDevice {
+ public:
+  FakeDevice(const BlockPool& pool, uint32_t step_tokens_max)
+      : pool_(pool), memory_(pool.total()), step_tokens_max_(step_tokens_max) {}
+  StepResult execute(const StepPlan& plan);
+  [[nodiscard]] uint64_t tokens_computed() const { return tokens_computed_; }
+  [[nodiscard]] uint64_t copies() const { return copies_; }
+
+ private:
+  void check_access(const StepSlice& slice) const;
+  SliceResult execute(const StepSlice& slice);
+  const BlockPool& pool_;
+  std::vector<std::array<uint64_t, kBlockTokens>> memory_;
+  const uint32_t step_tokens_max_;
+  uint64_t tokens_computed_ = 0;
+  uint64_t copies_ = 0;
+};
+
+struct WorldOptions {
+  uint32_t blocks = 64;
+  uint32_t context_tokens = 2048;
+  uint32_t copy_tokens_min = 1;
+  bool colliding_hashes = false;  // all identities fall into few values
+  SchedulerOptions scheduler;     // blocks_total, context_tokens and end_tokens are filled in
+};
+
+// Every check is a BOOST_TEST_REQUIRE or an assertion of the product.
+class ServingWorld {
+ public:
+  ServingWorld(WorldOptions options, uint64_t seed);
+
+  struct Client {
+    SequenceSpec spec;
+    std::vector<TokenId> tokens;
+    std::vector<SampledToken> prompt_scores;
+    std::optional<Emission::End> end;
+    Status failed;
+    bool cancelled = false;
+    [[nodiscard]] bool over() const { return end || !failed.ok() || cancelled; }
+  };
+
+  Status add(std::vector<TokenId> prompt, SamplingParams params, std::string salt = {},
+             std::optional<TimePoint> deadline = {});
+  void cancel(SequenceId id);
+  // Delivers one message of a mailbox chosen by the seed. False: all mailboxes are empty.
+  bool deliver_one();
+  // Until nothing is left to deliver; requires that everyone is served then.
+  void run();
+  // Everyone ended as the reference says (or was cancelled on the way there), nothing is held.
+  void check_end();
+
+  [[nodiscard]] Client& client(SequenceId id) { return clients_.at(id); }
+  [[nodiscard]] std::map<SequenceId, Client>& clients() { return clients_; }
+  [[nodiscard]] Scheduler& scheduler() { return scheduler_; }
+  [[nodiscard]] KvCacheManagerCore& manager() { return manager_; }
+  [[nodiscard]] FakeDevice& device() { return device_; }
+  [[nodiscard]] TestRng& rng() { return rng_; }
+  [[nodiscard]] SequenceId last_id() const { return SequenceId{next_id_ - 1}; }
+  [[nodiscard]] const std::vector<uint32_t>& step_sizes() const { return step_sizes_; }
+  void advance(Duration by) { now_ += by; }
+
+ private:
+  void act();
+  void check_invariants() const;
+
+  WorldOptions options_;
+  TestRng rng_;
+  std::unique_ptr<BlockHasher> hasher_;
+  KvCacheManagerCore manager_;
+  Scheduler scheduler_;
+  FakeDevice device_;
+  std::deque<std::vector<KvRequest>> to_manager_;
+  std::deque<std::vector<KvReply>> from_manager_;
+  std::deque<StepPlan> to_device_;
+  std::deque<StepResult> from_device_;
+  std::map<SequenceId, Client> clients_;
+  std::vector<uint32_t> step_sizes_;
+  TimePoint now_{};
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace troupe

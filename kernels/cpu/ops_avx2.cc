@@ -73,12 +73,12 @@ struct Vector {
     return {_mm256_and_ps(_mm256_cmp_ps(x.lo, y.lo, _CMP_NLT_UQ), value.lo),
             _mm256_and_ps(_mm256_cmp_ps(x.hi, y.hi, _CMP_NLT_UQ), value.hi)};
   }
-  // 2^n for whole n in [-126, 127].
-  static __m256 power_of_two(__m256 n) {
-    const __m256i biased = _mm256_add_epi32(_mm256_cvttps_epi32(n), _mm256_set1_epi32(127));
+  // 2^n, where the low bits of x = n + 1.5 * 2^23 are those of n in [-126, 127].
+  static __m256 power_of_two(__m256 x) {
+    const __m256i biased = _mm256_add_epi32(_mm256_castps_si256(x), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
   }
-  static Vector power_of_two(Vector n) { return {power_of_two(n.lo), power_of_two(n.hi)}; }
+  static Vector power_of_two(Vector x) { return {power_of_two(x.lo), power_of_two(x.hi)}; }
   static float root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
   // Adjacent lanes (a, b) become (fma(a, c, -(b s)), fma(b, c, a s)).
   static __m256 rotate(__m256 x, __m256 c, __m256 s) {

@@ -45,9 +45,9 @@ struct Vector {
     const __mmask16 keep = _mm512_cmp_ps_mask(x.v, y.v, _CMP_NLT_UQ);
     return {_mm512_maskz_mov_ps(keep, value.v)};
   }
-  // 2^n for whole n in [-126, 127].
-  static Vector power_of_two(Vector n) {
-    const __m512i biased = _mm512_add_epi32(_mm512_cvttps_epi32(n.v), _mm512_set1_epi32(127));
+  // 2^n, where the low bits of x = n + 1.5 * 2^23 are those of n in [-126, 127].
+  static Vector power_of_two(Vector x) {
+    const __m512i biased = _mm512_add_epi32(_mm512_castps_si512(x.v), _mm512_set1_epi32(127));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(biased, 23))};
   }
   static float root(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }

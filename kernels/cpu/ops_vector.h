@@ -18,14 +18,15 @@ namespace troupe::ops_vector {
 template <class V>
 inline V exp16(V x) {
   using namespace exp_constants;
-  x = V::max(V::min(x, V::all(kMax)), V::all(kMin));
-  const V n = V::fma(x, V::all(kLog2E), V::all(kRounder)) - V::all(kRounder);
+  x = V::max(V::all(kMin), V::min(V::all(kMax), x));  // a NaN stays one
+  const V shifted = V::fma(x, V::all(kLog2E), V::all(kRounder));
+  const V n = shifted - V::all(kRounder);
   V r = V::fma(n, V::all(-kLn2High), x);
   r = V::fma(n, V::all(-kLn2Low), r);
   V p = V::all(kTaylor[0]);
 #pragma GCC unroll 8
   for (int i = 1; i < 8; ++i) p = V::fma(p, r, V::all(kTaylor[i]));
-  return p * V::power_of_two(n);
+  return p * V::power_of_two(shifted);
 }
 
 template <class V>
@@ -94,7 +95,7 @@ void rotate(float* x, const float* cosines, const float* sines, uint32_t rotated
 
 template <class V>
 inline V saturated(V x) {
-  return V::max(V::min(x, V::all(65504.0F)), V::all(-65504.0F));
+  return V::max(V::all(-65504.0F), V::min(V::all(65504.0F), x));  // a NaN stays one
 }
 
 template <class V>

@@ -10,6 +10,9 @@
 //                  starting from +0; then the tree: lane l += lane l + 8, then + 4, + 2, + 1.
 //   exp(x)         exp_reference() of kernels/reference/ops_reference.h, our own polynomial.
 //
+// NaN in gives NaN out, of unspecified bits: such a sequence fails at the sampler, and no other one
+// is touched by it.
+//
 // Kernels take raw pointers and sizes; they allocate nothing, keep no state, check nothing but by
 // TROUPE_DCHECK, and are thread-safe. Pointers need no alignment beyond their type's.
 
@@ -91,7 +94,7 @@ struct Ops {
   void (*rotate)(float* x, const float* cosines, const float* sines, uint32_t rotated_dim);
 
   // Keys and values are stored as binary16, rounded to nearest even, saturated at +-65504 (NaN
-  // becomes 65504). `head` is the block's run of one kv head; `token` in [0, 16). The padding
+  // stays NaN). `head` is the block's run of one kv head; `token` in [0, 16). The padding
   // of values is written as zero.
   void (*store_key)(const float* key, uint32_t head_dim, uint32_t token, uint16_t* head);
   void (*store_value)(const float* value, uint32_t head_dim, uint32_t token, uint16_t* head);

@@ -12,14 +12,16 @@ namespace troupe {
 
 float exp_reference(float x) {
   using namespace exp_constants;
-  x = x < kMax ? x : kMax;
-  x = x > kMin ? x : kMin;
-  const float n = std::fma(x, kLog2E, kRounder) - kRounder;
+  x = x > kMax ? kMax : x;
+  x = x < kMin ? kMin : x;
+  const float shifted = std::fma(x, kLog2E, kRounder);
+  const float n = shifted - kRounder;
   float r = std::fma(n, -kLn2High, x);
   r = std::fma(n, -kLn2Low, r);
   float p = kTaylor[0];
   for (int i = 1; i < 8; ++i) p = std::fma(p, r, kTaylor[i]);
-  return p * std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
+  // The low bits of `shifted` are those of n.
+  return p * std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) + 127U) << 23U);
 }
 
 namespace {
@@ -60,8 +62,8 @@ void rotate(float* x, const float* cosines, const float* sines, uint32_t rotated
 }
 
 uint16_t saturated_half(float x) {
-  x = x < 65504.0F ? x : 65504.0F;
-  x = x > -65504.0F ? x : -65504.0F;
+  x = x > 65504.0F ? 65504.0F : x;
+  x = x < -65504.0F ? -65504.0F : x;
   return f32_to_f16(x);
 }
 

@@ -24,6 +24,7 @@ BOOST_AUTO_TEST_CASE(exp_is_within_two_units_of_the_last_place) {
   BOOST_TEST(exp_reference(0.0F) == 1.0F);
   BOOST_TEST(exp_reference(-1e30F) == exp_reference(-87.0F));
   BOOST_TEST(std::isfinite(exp_reference(std::numeric_limits<float>::infinity())));
+  BOOST_TEST(std::isnan(exp_reference(std::numeric_limits<float>::quiet_NaN())));
 }
 
 BOOST_AUTO_TEST_CASE(rms_norm_is_bit_equal_on_every_instruction_set) {
@@ -128,6 +129,7 @@ BOOST_AUTO_TEST_CASE(stored_keys_and_values_are_rounded_and_saturated_alike_ever
       scalar_ops().store_value(x.data(), head_dim, token, value.data());
       BOOST_TEST(f16_to_f32(key[token]) == 65504.0F);
       BOOST_TEST(f16_to_f32(key[16 + token]) == -65504.0F);
+      BOOST_TEST(std::isnan(f16_to_f32(key[4 * 16 + token])));
       BOOST_TEST(f16_to_f32(value[token * padded_head(head_dim) + 2]) == 65504.0F);
       for (CpuIsa isa : vector_isas()) {
         std::vector<uint16_t> key2 = old, value2 = old;
@@ -148,8 +150,13 @@ BOOST_AUTO_TEST_CASE(plain_linear_layers_are_bit_equal_for_any_number_of_rows) {
       const std::vector<float> weights = random.floats(size_t{inputs} * 16, 1.0F);
       const std::vector<float> x = random.floats(size_t{rows} * inputs, 1.0F);
       std::vector<float> expected(size_t{rows} * 20, 7.0F);
-      LinearF32 layer{.weights = weights.data(), .inputs = inputs, .outputs = outputs,
-                      .rows = rows, .x = x.data(), .x_stride = inputs, .out = expected.data(),
+      LinearF32 layer{.weights = weights.data(),
+                      .inputs = inputs,
+                      .outputs = outputs,
+                      .rows = rows,
+                      .x = x.data(),
+                      .x_stride = inputs,
+                      .out = expected.data(),
                       .out_stride = 20};
       scalar_ops().linear_f32(layer);
       for (CpuIsa isa : vector_isas()) {

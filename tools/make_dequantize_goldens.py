@@ -5,8 +5,9 @@ Python package `gguf` de-quantises them to.
     python3 -m venv .venv && .venv/bin/pip install gguf==0.19.0
     .venv/bin/python tools/make_dequantize_goldens.py
 
-Each file has two lines: the blocks and the float32 results, little-endian, in hexadecimal. NaN results
-are written as the one NaN 7fc00000, since the sign and payload of a computed NaN are the machine's own.
+Each file has two lines: the blocks and the float32 results, little-endian, in hexadecimal. NaN
+results are written as the one NaN 7fc00000, since the sign and payload of a computed NaN are the
+machine's own.
 """
 
 import pathlib
@@ -16,7 +17,9 @@ import numpy as np
 
 BLOCKS = 24
 # Half-precision scales that a random draw would miss: zeros, subnormals, the extremes, Inf and NaN.
-SPECIAL_F16 = [0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x0400, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E00]
+SPECIAL_F16 = [
+    0x0000, 0x8000, 0x0001, 0x8001, 0x03FF, 0x0400, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E00,
+]
 # Offsets of the half-precision numbers in a block of each type.
 F16_AT = {
     "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/assert.h"
 #include "base/philox.h"
@@ -353,7 +354,7 @@ std::string random_weights(WeightType type, uint64_t count, float magnitude, uin
 }
 
 TemporaryFile::TemporaryFile(std::string_view content) {
-  path_ = "/tmp/troupe_test_XXXXXX";
+  path_ = (std::filesystem::temp_directory_path() / "troupe_test_XXXXXX").string();
   const int descriptor = ::mkstemp(path_.data());
   TROUPE_ASSERT(descriptor >= 0, path_);
   while (!content.empty()) {

@@ -15,10 +15,8 @@ class AlignedBuffer final {
  public:
   AlignedBuffer() = default;
   // Large ones come from fresh pages, which the system zeroes when they are first written: in the
-  // thread that fills them. So they cost nothing here.
-  explicit AlignedBuffer(size_t bytes)
-      : base_(static_cast<std::byte*>(std::calloc(1, bytes + kCacheLineBytes - 1))),
-        bytes_(base_ ? bytes : 0) {}
+  // thread that fills them. So they cost nothing here. Very large ones ask for huge pages.
+  explicit AlignedBuffer(size_t bytes);
 
   [[nodiscard]] bool empty() const { return base_ == nullptr; }
   [[nodiscard]] size_t bytes() const { return empty() ? 0 : bytes_; }

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -95,10 +96,10 @@ struct IntegerScale {
 };
 IntegerScale round_scale(BlockScale exact, double units, int bits) {
   const double scale = exact.scale * units;
-  const double rounded = std::nearbyint(scale);
+  const auto rounded = static_cast<int32_t>(std::lrint(scale));
   const double middle = 1 << (bits - 1);
-  const double offset = std::nearbyint(exact.offset * units + middle * (scale - rounded));
-  const IntegerScale result{static_cast<int32_t>(rounded), static_cast<int32_t>(offset)};
+  const double offset = exact.offset * units + middle * (scale - rounded);
+  const IntegerScale result{rounded, static_cast<int32_t>(std::lrint(offset))};
   [[maybe_unused]] const int32_t last = ((1 << bits) - 1) * result.scale + result.offset;
   TROUPE_DCHECK(std::abs(result.offset) <= kWeightMax, result.offset);
   TROUPE_DCHECK(std::abs(last) <= kWeightMax, last);
@@ -117,27 +118,27 @@ float scale_of(double max, double most) {
 }
 
 Status pack_block_row(WeightType type, LinearFormat format, const uint8_t* row, uint32_t number,
-                      uint32_t blocks, const Lane& lane, float* row_scale) {
+                      std::span<BlockScale> scales, const Lane& lane, float* row_scale) {
   const int bits = *block_quant_bits(type);
   const int most = (1 << bits) - 1;
   double max = 0;
-  for (uint32_t b = 0; b < blocks; ++b) {
-    const BlockScale s = read_block_scale(type, row, b);
-    const double last = most * s.scale + s.offset;
-    if (!std::isfinite(last) || !std::isfinite(s.offset)) return not_finite(number);
-    max = std::max({max, std::abs(s.offset), std::abs(last)});
+  for (uint32_t b = 0; b < scales.size(); ++b) {
+    scales[b] = read_block_scale(type, row, b);
+    const double last = most * scales[b].scale + scales[b].offset;
+    if (!std::isfinite(last) || !std::isfinite(scales[b].offset)) return not_finite(number);
+    max = std::max({max, std::abs(scales[b].offset), std::abs(last)});
   }
   // Rounding S and B may add (2^(bits - 1) + 1) / 2 to the largest integer.
   *row_scale = scale_of(max, kWeightMax - (1 << (bits - 2)) - 1);
   if (*row_scale == 0) return ok_status();
   const double units = 1 / static_cast<double>(*row_scale);
-  for (uint32_t b = 0; b < blocks; ++b) {
-    const IntegerScale s = round_scale(read_block_scale(type, row, b), units, bits);
+  for (uint32_t b = 0; b < scales.size(); ++b) {
+    const IntegerScale s = round_scale(scales[b], units, bits);
     if (format == LinearFormat::kNibble) {
       store_nibbles(lane, b, nibble_words(type, row, b));
-      uint8_t* scales = lane.chunk(b / 2, kNibbleChunkBytes) + kNibbleScalesAt + b % 2 * 64;
-      store(scales + lane.lane * 2, static_cast<int16_t>(s.scale));
-      store(scales + 32 + lane.lane * 2, static_cast<int16_t>(s.offset));
+      uint8_t* to = lane.chunk(b / 2, kNibbleChunkBytes) + kNibbleScalesAt + b % 2 * 64;
+      store(to + lane.lane * 2, static_cast<int16_t>(s.scale));
+      store(to + 32 + lane.lane * 2, static_cast<int16_t>(s.offset));
       continue;
     }
     std::array<uint8_t, 32> quants{};
@@ -165,7 +166,7 @@ Status pack_byte_row(const uint8_t* row, uint32_t number, uint32_t blocks, const
   const double units = *row_scale == 0 ? 0 : 1 / static_cast<double>(*row_scale);
   for (uint32_t b = 0; b < blocks; ++b) {
     uint8_t* chunk = lane.chunk(b / 2, kByteChunkBytes);
-    const double scale = std::nearbyint(scale_at(b) * units);
+    const auto scale = std::lrint(scale_at(b) * units);
     store(chunk + kByteScalesAt + b % 2 * 32 + lane.lane * 2, static_cast<int16_t>(scale));
     const uint8_t* quants = row + b * kBlockBytes + 2;
     // q + 128 as a byte is q with its sign bit turned over.
@@ -186,9 +187,9 @@ Status pack_float_row(const float* row, uint32_t number, uint32_t n_in, const La
   if (*row_scale == 0) return ok_status();
   const double units = 1 / static_cast<double>(*row_scale);
   for (uint32_t k = 0; k < n_in; ++k) {
-    const double weight = std::nearbyint(row[k] * units);
+    const auto weight = static_cast<int32_t>(std::lrint(row[k] * units));
     TROUPE_DCHECK(std::abs(weight) <= kWeightMax, weight, number, k);
-    store_word(lane, k, static_cast<int32_t>(weight));
+    store_word(lane, k, weight);
   }
   return ok_status();
 }
@@ -241,13 +242,13 @@ Status PackedLinear::pack_rows(const void* matrix, uint32_t row_begin, uint32_t 
   const size_t group_bytes = size_t{chunks_of(n_in_)} * linear_chunk_bytes(format_);
   const bool blocks = block_quant_bits(type_).has_value();
   std::vector<float> values(blocks || type_ == WeightType::kQ8_0 ? 0 : n_in_);
+  std::vector<BlockScale> scales(blocks ? n_in_ / kLinearBlock : 0);
   for (uint32_t n = row_begin; n < row_end; ++n) {
     const uint8_t* row = static_cast<const uint8_t*>(matrix) + n * row_bytes;
     const Lane lane{data_.as<uint8_t>() + n / kLinearLanes * group_bytes, n % kLinearLanes};
     float* scale = scales_.as<float>() + n;
     if (blocks) {
-      TROUPE_RETURN_IF_ERROR(
-          pack_block_row(type_, format_, row, n, n_in_ / kLinearBlock, lane, scale));
+      TROUPE_RETURN_IF_ERROR(pack_block_row(type_, format_, row, n, scales, lane, scale));
     } else if (type_ == WeightType::kQ8_0) {
       TROUPE_RETURN_IF_ERROR(pack_byte_row(row, n, n_in_ / kLinearBlock, lane, scale));
     } else {

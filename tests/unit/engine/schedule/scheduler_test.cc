@@ -1,0 +1,473 @@
+#include "engine/schedule/scheduler.h"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <numeric>
+
+#include "serving_world.h"
+
+namespace troupe {
+namespace {
+
+constexpr TokenId kEnd = 0, kStopToken = 9;
+
+SamplingParams at_most(uint32_t max_tokens) {
+  SamplingParams params;
+  params.max_tokens = max_tokens;
+  return params;
+}
+
+std::vector<TokenId> prompt_of(size_t count, TokenId first = 100) {
+  std::vector<TokenId> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+// A scheduler whose KV-cache manager has all the blocks in the world unless told otherwise, and
+// whose device samples what the test says.
+struct Bench {
+  static SchedulerOptions defaults() {
+    SchedulerOptions options;
+    options.blocks_total = 1000;
+    options.context_tokens = 4096;
+    options.end_tokens = {kEnd};
+    return options;
+  }
+  explicit Bench(SchedulerOptions options = defaults()) : scheduler(std::move(options)) {}
+
+  Status add(uint64_t id, std::vector<TokenId> prompt, SamplingParams params,
+             std::optional<TimePoint> deadline = {}) {
+    SequenceSpec spec;
+    spec.id = SequenceId{id};
+    spec.request = RequestId{id};
+    spec.prompt = std::make_shared<const std::vector<TokenId>>(std::move(prompt));
+    spec.params = std::make_shared<const SamplingParams>(std::move(params));
+    spec.deadline = deadline;
+    return scheduler.add(std::move(spec));
+  }
+  // Takes the actions and answers the KV messages among them. `refuse`: reserves get no blocks.
+  Actions turn() {
+    Actions actions = scheduler.take_actions();
+    scheduler.check_invariants();
+    for (const KvRequest& request : actions.kv) answer(request);
+    emissions.insert(emissions.end(), actions.emissions.begin(), actions.emissions.end());
+    return actions;
+  }
+  void answer(const KvRequest& request) {
+    if (const auto* reserve = std::get_if<KvReserve>(&request)) {
+      reserves.push_back(*reserve);
+      if (refuse)
+        scheduler.on_kv_refused({reserve->sequence, reserve->attempt, 2, 1});
+      else
+        grant(*reserve);
+    }
+    if (const auto* extend = std::get_if<KvExtend>(&request)) {
+      ++extends;
+      KvExtended reply;
+      for (const auto& item : extend->items) {
+        auto& held = blocks[item.sequence];
+        KvExtended::Grant grant{item.sequence, static_cast<uint32_t>(held.size()), {}};
+        while (held.size() < item.blocks) {
+          held.push_back(BlockIndex{next_block++});
+          grant.blocks.push_back(held.back());
+        }
+        reply.grants.push_back(grant);
+      }
+      scheduler.on_kv_extended(reply);
+    }
+    if (const auto* release = std::get_if<KvRelease>(&request))
+      released.push_back(release->sequence.value);
+  }
+  void grant(const KvReserve& reserve) {
+    KvReserved reply;
+    reply.sequence = reserve.sequence;
+    reply.attempt = reserve.attempt;
+    reply.cached_tokens = cached;
+    for (uint32_t i = 0; i < (reserve.cover_tokens + 15) / 16; ++i)
+      reply.blocks.push_back(BlockIndex{next_block++});
+    blocks[reserve.sequence] = reply.blocks;
+    scheduler.on_kv_reserved(reply);
+  }
+  // The next step; there must be one.
+  StepPlan step() {
+    for (int turns = 0; turns < 4; ++turns) {
+      Actions actions = turn();
+      if (actions.step) return *std::move(actions.step);
+    }
+    BOOST_FAIL("no step was planned");
+    return {};
+  }
+  void finish(const StepPlan& plan, TokenId token = 5) {
+    StepResult result;
+    result.number = plan.number;
+    for (const StepSlice& slice : plan.slices) {
+      SliceResult& done = result.slices.emplace_back();
+      done.sequence = slice.sequence;
+      done.sampled = slice.sample;
+      done.token.token = token;
+      for (size_t i = 1; slice.score_prompt && i < slice.tokens.size(); ++i)
+        done.prompt_scores.push_back({.token = slice.tokens[i], .logprob = -1, .top = {}});
+      if (slice.score_prompt && slice.next_token >= 0)
+        done.prompt_scores.push_back({.token = slice.next_token, .logprob = -1, .top = {}});
+    }
+    scheduler.on_step_result(std::move(result));
+  }
+  // Runs one sequence with this one sampled token to its end.
+  Emission::End run_to_end(TokenId token = 5) {
+    for (int steps = 0; steps < 10'000; ++steps) {
+      finish(step(), token);
+      Actions actions = turn();
+      for (Emission& emission : actions.emissions) {
+        for (const SampledToken& sampled : emission.tokens) tokens.push_back(sampled.token);
+        if (emission.end) return *emission.end;
+      }
+      if (actions.step) finish(*actions.step, token);
+    }
+    BOOST_FAIL("it does not end");
+    return {};
+  }
+
+  Scheduler scheduler;
+  std::vector<KvReserve> reserves;
+  std::vector<uint64_t> released;
+  std::vector<Emission> emissions;
+  std::vector<TokenId> tokens;
+  std::unordered_map<SequenceId, std::vector<BlockIndex>> blocks;
+  bool refuse = false;
+  uint32_t cached = 0;
+  uint32_t extends = 0;
+  uint32_t next_block = 0;
+};
+
+BOOST_AUTO_TEST_CASE(nothing_to_do_means_no_actions) {
+  Bench bench;
+  BOOST_TEST(bench.turn().empty());
+  BOOST_TEST(bench.scheduler.idle());
+}
+
+BOOST_AUTO_TEST_CASE(decoding_sequences_come_first_and_prompt_chunks_fill_the_budget) {
+  auto options = Bench::defaults();
+  options.step_tokens_max = 64;
+  Bench bench(options);
+  BOOST_TEST(bench.add(1, prompt_of(100), at_most(50)).ok());
+  const StepPlan first = bench.step();
+  BOOST_TEST_REQUIRE(first.slices.size() == 1U);
+  BOOST_TEST(first.slices[0].tokens.size() == 64U);
+  BOOST_TEST(!first.slices[0].sample);
+  BOOST_TEST(first.slices[0].blocks.size() == 4U);
+  BOOST_TEST(bench.add(2, prompt_of(10), at_most(50)).ok());
+  BOOST_TEST(bench.add(3, prompt_of(90), at_most(50)).ok());
+  bench.turn();
+  bench.finish(first);
+  const StepPlan second = bench.step();
+  BOOST_TEST_REQUIRE(second.slices.size() == 3U);
+  BOOST_TEST(second.slices[0].position == 64U);
+  BOOST_TEST(second.slices[0].sample);
+  BOOST_TEST(second.slices[1].sample);
+  BOOST_TEST(second.slices[2].tokens.size() == 64U - 36U - 10U);
+  bench.finish(second);
+  const StepPlan third = bench.step();
+  BOOST_TEST_REQUIRE(third.slices.size() == 3U);
+  BOOST_TEST(third.slices[0].tokens.size() == 1U);
+  BOOST_TEST(third.slices[1].tokens.size() == 1U);
+  BOOST_TEST(third.slices[2].tokens.size() == 62U);
+}
+
+BOOST_AUTO_TEST_CASE(one_step_is_in_flight_at_a_time_and_a_repeated_result_is_ignored) {
+  Bench bench;
+  BOOST_TEST(bench.add(1, prompt_of(5), at_most(3)).ok());
+  const StepPlan plan = bench.step();
+  BOOST_TEST(!bench.turn().step.has_value());
+  bench.finish(plan);
+  bench.finish(plan);
+  const Actions actions = bench.turn();
+  BOOST_TEST_REQUIRE(actions.emissions.size() == 1U);
+  BOOST_TEST(actions.emissions[0].tokens.size() == 1U);
+  BOOST_TEST(actions.step.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(an_end_token_stops_unless_ignored_and_is_part_of_the_output) {
+  Bench bench;
+  BOOST_TEST(bench.add(1, prompt_of(5), at_most(3)).ok());
+  const auto end = bench.run_to_end(kEnd);
+  BOOST_TEST((end.reason == FinishReason::kStop));
+  BOOST_TEST(end.stop_token == kEnd);
+  BOOST_TEST(bench.tokens == std::vector<TokenId>{kEnd}, boost::test_tools::per_element());
+
+  Bench other;
+  SamplingParams params = at_most(3);
+  params.ignore_eos = true;
+  BOOST_TEST(other.add(1, prompt_of(5), params).ok());
+  const auto length = other.run_to_end(kEnd);
+  BOOST_TEST((length.reason == FinishReason::kLength));
+  BOOST_TEST(length.stop_token == -1);
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_token_counts_only_after_min_tokens) {
+  Bench bench;
+  SamplingParams params = at_most(10);
+  params.stop_token_ids = {kStopToken};
+  params.min_tokens = 3;
+  BOOST_TEST(bench.add(1, prompt_of(5), params).ok());
+  for (int i = 0; i < 3; ++i) {
+    const StepPlan plan = bench.step();
+    BOOST_TEST(plan.slices[0].output_tokens == static_cast<uint32_t>(i));
+    bench.finish(plan, kStopToken);
+  }
+  BOOST_TEST(bench.scheduler.stats().running == 1U);
+  bench.finish(bench.step(), kStopToken);
+  const Actions actions = bench.turn();
+  BOOST_TEST_REQUIRE(actions.emissions.size() == 1U);
+  BOOST_TEST_REQUIRE(actions.emissions[0].end.has_value());
+  BOOST_TEST(actions.emissions[0].end->stop_token == kStopToken);
+  BOOST_TEST(bench.scheduler.idle());
+}
+
+BOOST_AUTO_TEST_CASE(the_contexts_end_is_a_length_end) {
+  auto options = Bench::defaults();
+  options.context_tokens = 20;
+  Bench bench(options);
+  BOOST_TEST(bench.add(1, prompt_of(17), at_most(100)).ok());
+  const auto end = bench.run_to_end();
+  BOOST_TEST((end.reason == FinishReason::kLength));
+  BOOST_TEST(bench.scheduler.stats().generated_tokens == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(what_can_never_fit_is_refused_at_once_with_both_numbers) {
+  auto options = Bench::defaults();
+  options.context_tokens = 512;
+  options.blocks_total = 8;
+  Bench bench(options);
+  const auto refused = [&bench](std::vector<TokenId> prompt, SamplingParams params) {
+    const Status status = bench.add(1, std::move(prompt), std::move(params));
+    BOOST_TEST(!status.ok());
+    return status;
+  };
+  const Status context = refused(prompt_of(512), at_most(1));
+  BOOST_TEST((context.code() == StatusCode::kContextLength));
+  BOOST_TEST(context.message().find("512") != std::string::npos);
+  const Status pool = refused(prompt_of(100), at_most(30));
+  BOOST_TEST((pool.code() == StatusCode::kContextLength));
+  BOOST_TEST(pool.message().find("144") != std::string::npos);
+  BOOST_TEST(pool.message().find("128") != std::string::npos);
+  BOOST_TEST((refused({}, at_most(1)).code() == StatusCode::kInvalidArgument));
+  BOOST_TEST((refused(prompt_of(5), at_most(0)).code() == StatusCode::kInvalidArgument));
+  // The last token needs no place of its own.
+  BOOST_TEST(bench.add(1, prompt_of(100), at_most(29)).ok());
+  BOOST_TEST((bench.add(1, prompt_of(5), at_most(1)).code() == StatusCode::kInvalidArgument));
+}
+
+BOOST_AUTO_TEST_CASE(a_full_queue_says_so_at_once) {
+  auto options = Bench::defaults();
+  options.waiting_max = 2;
+  Bench bench(options);
+  BOOST_TEST(bench.add(1, prompt_of(5), at_most(1)).ok());
+  BOOST_TEST(bench.add(2, prompt_of(5), at_most(1)).ok());
+  const Status full = bench.add(3, prompt_of(5), at_most(1));
+  BOOST_TEST((full.code() == StatusCode::kResourceExhausted));
+  bench.scheduler.cancel(SequenceId{1});
+  BOOST_TEST(bench.add(3, prompt_of(5), at_most(1)).ok());
+}
+
+BOOST_AUTO_TEST_CASE(scores_of_prompt_tokens_come_once_each_across_chunks_and_without_output) {
+  auto options = Bench::defaults();
+  options.step_tokens_max = 7;
+  Bench bench(options);
+  SamplingParams params = at_most(0);
+  params.prompt_logprobs = 0;
+  BOOST_TEST(bench.add(1, prompt_of(20), params).ok());
+  while (!bench.scheduler.idle()) {
+    const StepPlan plan = bench.step();
+    BOOST_TEST(!plan.slices[0].sample);
+    bench.finish(plan);
+  }
+  bench.turn();
+  std::vector<TokenId> scored;
+  for (const Emission& emission : bench.emissions) {
+    BOOST_TEST(emission.tokens.empty());
+    for (const SampledToken& score : emission.prompt_scores) scored.push_back(score.token);
+  }
+  BOOST_TEST_REQUIRE(bench.emissions.back().end.has_value());
+  BOOST_TEST((bench.emissions.back().end->reason == FinishReason::kLength));
+  auto expected = prompt_of(20);
+  expected.erase(expected.begin());
+  BOOST_TEST(scored == expected, boost::test_tools::per_element());
+  BOOST_TEST(bench.reserves.at(0).reuse_tokens_max == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(the_history_is_copied_only_for_samplers_that_need_it) {
+  Bench bench;
+  SamplingParams params = at_most(9);
+  params.repetition_penalty = 1.2F;
+  BOOST_TEST(bench.add(1, prompt_of(5), params).ok());
+  BOOST_TEST(bench.add(2, prompt_of(5), at_most(9)).ok());
+  bench.finish(bench.step());
+  const StepPlan plan = bench.step();
+  BOOST_TEST_REQUIRE(plan.slices.size() == 2U);
+  auto expected = prompt_of(5);
+  expected.push_back(5);
+  BOOST_TEST(plan.slices[0].history == expected, boost::test_tools::per_element());
+  BOOST_TEST(plan.slices[0].prompt_tokens == 5U);
+  BOOST_TEST(plan.slices[1].history.empty());
+}
+
+BOOST_AUTO_TEST_CASE(cancel_in_every_state_gives_blocks_back_without_new_traffic) {
+  Bench bench;
+  BOOST_TEST(bench.add(1, prompt_of(5), at_most(9)).ok());
+  bench.scheduler.cancel(SequenceId{1});  // nothing was asked for yet
+  BOOST_TEST(bench.turn().empty());
+
+  BOOST_TEST(bench.add(2, prompt_of(5), at_most(9)).ok());
+  Actions asked = bench.scheduler.take_actions();
+  bench.scheduler.cancel(SequenceId{2});  // the reserve is on its way
+  bench.turn();
+  BOOST_TEST(bench.released == std::vector<uint64_t>{2}, boost::test_tools::per_element());
+  bench.answer(asked.kv.at(0));  // too late
+
+  BOOST_TEST(bench.add(3, prompt_of(5), at_most(9)).ok());
+  const StepPlan plan = bench.step();
+  bench.scheduler.cancel(SequenceId{3});  // a step uses the blocks
+  BOOST_TEST(bench.turn().empty());
+  bench.finish(plan);
+  const Actions after = bench.turn();
+  BOOST_TEST(after.emissions.empty());
+  BOOST_TEST(bench.released.back() == 3U);
+  BOOST_TEST(bench.scheduler.idle());
+  bench.scheduler.cancel(SequenceId{99});
+}
+
+BOOST_AUTO_TEST_CASE(a_block_is_asked_for_before_it_is_needed_and_never_beyond_the_end) {
+  Bench bench;
+  BOOST_TEST(bench.add(1, prompt_of(10), at_most(30)).ok());
+  uint32_t steps = 0;
+  while (!bench.scheduler.idle()) {
+    const StepPlan plan = bench.step();
+    ++steps;
+    bench.finish(plan);
+    if (bench.scheduler.stats().running == 0) break;
+  }
+  bench.turn();
+  BOOST_TEST(steps == 30U);
+  // 10 + 30 - 1 tokens: three blocks, of which the reserve brought the first.
+  BOOST_TEST(bench.blocks[SequenceId{1}].size() == 3U);
+  BOOST_TEST(bench.extends == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(waiting_sequences_are_admitted_in_order_of_urgency) {
+  auto options = Bench::defaults();
+  options.running_max = 1;
+  options.ageing = std::chrono::seconds(10);
+  Bench bench(options);
+  BOOST_TEST(bench.add(1, prompt_of(5), at_most(1)).ok());
+  BOOST_TEST(bench.add(2, prompt_of(5), at_most(1)).ok());
+  BOOST_TEST(bench.add(3, prompt_of(5), at_most(1), TimePoint{} + std::chrono::seconds(5)).ok());
+  BOOST_TEST(bench.add(4, prompt_of(5), at_most(1), TimePoint{} + std::chrono::hours(1)).ok());
+  for (int i = 0; i < 4; ++i) bench.finish(bench.step());
+  bench.turn();
+  std::vector<uint64_t> order;
+  for (const KvReserve& reserve : bench.reserves) order.push_back(reserve.sequence.value);
+  // The far deadline has aged into the order of arrival.
+  const std::vector<uint64_t> expected{3, 1, 2, 4};
+  BOOST_TEST(order == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_sequence_is_passed_a_bounded_number_of_times_and_not_polled) {
+  auto options = Bench::defaults();
+  options.passes_max = 2;
+  options.running_max = 2;
+  Bench bench(options);
+  bench.refuse = true;
+  BOOST_TEST(bench.add(1, prompt_of(500), at_most(1)).ok());
+  bench.turn();
+  BOOST_TEST(bench.turn().empty());  // nothing was given back: no second try
+  bench.refuse = false;
+  uint32_t admitted = 0;
+  for (uint64_t id = 2; id <= 9; ++id) {
+    BOOST_TEST(bench.add(id, prompt_of(5), at_most(1)).ok());
+    Actions actions = bench.scheduler.take_actions();
+    for (const KvRequest& request : actions.kv) {
+      const auto* reserve = std::get_if<KvReserve>(&request);
+      if (reserve == nullptr) continue;
+      if (reserve->sequence == SequenceId{1}) {
+        bench.scheduler.on_kv_refused({reserve->sequence, reserve->attempt, 2, 1});
+      } else {
+        bench.grant(*reserve);
+        ++admitted;
+      }
+    }
+  }
+  BOOST_TEST(admitted == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(when_the_device_is_gone_everyone_fails_and_all_is_released) {
+  Bench bench;
+  for (uint64_t id = 1; id <= 3; ++id) BOOST_TEST(bench.add(id, prompt_of(5), at_most(9)).ok());
+  const StepPlan plan = bench.step();
+  BOOST_TEST(bench.add(4, prompt_of(5), at_most(9)).ok());
+  bench.scheduler.fail_all({StatusCode::kUnavailable, "the device is gone"});
+  const Actions actions = bench.turn();
+  BOOST_TEST(actions.emissions.size() == 4U);
+  for (const Emission& emission : actions.emissions)
+    BOOST_TEST((emission.failed.code() == StatusCode::kUnavailable));
+  BOOST_TEST(bench.released.size() == 3U);
+  BOOST_TEST(bench.scheduler.idle());
+  bench.finish(plan);  // a late result
+  BOOST_TEST(bench.turn().empty());
+}
+
+// --- with the real KV-cache manager -------------------------------------------------------------
+
+BOOST_AUTO_TEST_CASE(sixteen_requests_compute_their_shared_prefix_once) {
+  WorldOptions options;
+  options.blocks = 200;
+  ServingWorld world(options, 1);
+  for (TokenId i = 0; i < 16; ++i) {
+    auto prompt = prompt_of(1024, 1);
+    for (TokenId k = 0; k < 8; ++k) prompt.push_back(2000 + i * 10 + k);
+    BOOST_TEST(world.add(prompt, at_most(4)).ok());
+  }
+  world.run();
+  BOOST_TEST(world.device().tokens_computed() < 1024U + 16U * (8U + 4U) + 1U);
+  for (const auto& [id, client] : world.clients())
+    BOOST_TEST(client.end->cached_tokens == (id.value == 1 ? 0U : 1024U));
+}
+
+BOOST_AUTO_TEST_CASE(a_pool_far_too_small_costs_time_and_no_token) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    WorldOptions options;
+    options.blocks = 16;
+    ServingWorld world(options, seed);
+    for (TokenId i = 0; i < 16; ++i) {
+      SamplingParams params = at_most(200);
+      params.ignore_eos = true;
+      params.seed = static_cast<uint64_t>(i);
+      BOOST_TEST(world.add(prompt_of(20, i), params).ok());
+    }
+    world.run();
+    BOOST_TEST(world.scheduler().stats().preemptions > 0U);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_large_request_is_refused_and_small_ones_behind_it_are_served) {
+  WorldOptions options;
+  options.blocks = 64;
+  options.context_tokens = 8192;
+  ServingWorld world(options, 1);
+  BOOST_TEST((world.add(prompt_of(2000), at_most(10)).code() == StatusCode::kContextLength));
+  for (int i = 0; i < 5; ++i) BOOST_TEST(world.add(prompt_of(20), at_most(10)).ok());
+  world.run();
+}
+
+BOOST_AUTO_TEST_CASE(outputs_do_not_depend_on_the_chunking) {
+  for (const uint32_t budget : {1U, 3U, 15U, 16U, 17U, 100U, 512U}) {
+    WorldOptions options;
+    options.scheduler.step_tokens_max = budget;
+    ServingWorld world(options, budget);
+    for (TokenId i = 0; i < 8; ++i)
+      BOOST_TEST(world.add(prompt_of(30 + 7 * static_cast<size_t>(i), i), at_most(20)).ok());
+    world.run();  // compares with each one alone
+  }
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,32 @@
+#include "tests/unit/actors/gateway/openai/tiny_model.h"
+
+#include <boost/test/unit_test.hpp>
+
+namespace troupe::test {
+
+namespace {
+
+constexpr const char* kTemplate =
+    "{% for message in messages %}"
+    "{% if message['role'] == 'tool' and loop.first %}"
+    "{{ raise_exception('a conversation cannot start with a tool') }}"
+    "{% endif %}"
+    "<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+ChatTemplate compile_template() {
+  Result<ChatTemplate> compiled = ChatTemplate::compile(kTemplate);
+  BOOST_REQUIRE_MESSAGE(compiled.ok(), compiled.status().message());
+  return std::move(compiled).value();
+}
+
+}  // namespace
+
+TinyModel::TinyModel()
+    : tokenizer_(make_tiny_tokenizer()),
+      template_(compile_template()),
+      served_{"tiny", kTinyContext, 1700000000, *tokenizer_, &template_},
+      without_template_{"tiny", kTinyContext, 1700000000, *tokenizer_, nullptr} {}
+
+}  // namespace troupe::test

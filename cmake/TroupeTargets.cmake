@@ -24,6 +24,11 @@ if(TROUPE_SANITIZE)
     add_compile_options(-fno-sanitize=null,vptr -fno-sanitize-recover=undefined)
   endif()
 endif()
+if(TROUPE_FUZZ)
+  # Coverage in the libraries as well: the fuzzer would else see only the target's own few lines.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
 
 # troupe_library(NAME SOURCES a.cc b.cc [DEPENDS troupe_x ...])
 function(troupe_library name)

@@ -72,7 +72,13 @@ class Builder final : public nlohmann::json_sax<Json> {
 
   bool add(Json value) {
     insert(std::move(value));
+    forget_key();
     return true;
+  }
+
+  // The value of the open object's key is complete.
+  void forget_key() {
+    if (!frames_.empty()) frames_.back().key.clear();
   }
 
   Json* insert(Json value) {
@@ -88,8 +94,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     // Appended without the look-up of operator[], which is linear in an ordered object; key() has
     // made sure that the name is new.
     auto& object = frame.value->get_ref<Json::object_t&>();
-    object.emplace_back(std::move(frame.key), std::move(value));
-    frame.key.clear();
+    object.emplace_back(frame.key, std::move(value));
     return &object.back().second;
   }
 
@@ -104,6 +109,7 @@ class Builder final : public nlohmann::json_sax<Json> {
 
   bool close() {
     frames_.pop_back();
+    forget_key();
     return true;
   }
 
@@ -116,7 +122,9 @@ class Builder final : public nlohmann::json_sax<Json> {
     std::string out;
     for (const Frame& frame : frames_) {
       if (frame.value->is_array()) {
-        out += "[" + std::to_string(frame.value->size()) + "]";
+        // The element that is open is in the array already; one that is being read is not.
+        const size_t open = &frame == &frames_.back() ? 0 : 1;
+        out += "[" + std::to_string(frame.value->size() - open) + "]";
       } else if (!frame.key.empty()) {
         out += (out.empty() ? "" : ".") + printable_excerpt(frame.key, kExcerptBytesMax);
       }

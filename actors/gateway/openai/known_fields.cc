@@ -12,8 +12,10 @@ namespace troupe {
 namespace {
 
 constexpr size_t kNameBytesMax = 64;
-// A name this near is taken for a slip: about one in three letters, at most three.
+// A name this near is taken for a slip: one in three letters and one more (two swapped letters are
+// two), but fewer in a name that is shorter than this.
 constexpr size_t kNearDistanceMax = 3;
+constexpr size_t kShortName = 4;
 
 bool is_off(const nlohmann::ordered_json& value) {
   const bool empty = (value.is_array() || value.is_object()) && value.empty();
@@ -24,7 +26,8 @@ Status unknown_field(std::string_view name, std::string_view prefix,
                      std::span<const KnownField> known) {
   const std::string shown = std::string(prefix) + printable_excerpt(name, kExcerptBytesMax);
   const KnownField* nearest = nullptr;
-  size_t distance_min = std::min(kNearDistanceMax, name.size() / 3) + 1;
+  const size_t slips = name.size() / 3 + (name.size() >= kShortName ? 1 : 0);
+  size_t distance_min = std::min(kNearDistanceMax, slips) + 1;
   for (const KnownField& field : known) {
     const size_t distance = edit_distance(name, field.name);
     if (distance < distance_min) {

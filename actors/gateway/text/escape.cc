@@ -21,22 +21,21 @@ void append_hex(std::string& out, char c) {
 std::string printable_excerpt(std::string_view text, size_t bytes_max) {
   constexpr std::string_view kEllipsis = "...";
   std::string out;
+  size_t fits = 0;  // bytes of `out` behind which there is room for the ellipsis
   while (!text.empty()) {
     const Utf8Prefix prefix = utf8_prefix(text);
     const bool control = static_cast<uint8_t>(text[0]) < 0x20 || text[0] == 0x7F;
-    std::string unit;
     if (prefix.kind == Utf8Kind::kCharacter && !control) {
-      unit = text.substr(0, prefix.size);
+      out += text.substr(0, prefix.size);
     } else {
-      for (const char c : text.substr(0, prefix.size)) append_hex(unit += "\\x", c);
+      for (const char c : text.substr(0, prefix.size)) append_hex(out += "\\x", c);
     }
-    const size_t rest = text.size() > prefix.size ? kEllipsis.size() : 0;
-    if (out.size() + unit.size() + rest > bytes_max) {
-      out += kEllipsis;
-      break;
-    }
-    out += unit;
     text.remove_prefix(prefix.size);
+    if (out.size() > bytes_max) {
+      out.resize(fits);
+      return out.append(kEllipsis);
+    }
+    if (out.size() + kEllipsis.size() <= bytes_max) fits = out.size();
   }
   return out;
 }

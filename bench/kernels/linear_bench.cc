@@ -115,11 +115,10 @@ void measure_type(WeightType type, const Options& o) {
       a.reset(rows, o.inputs);
       const double quantize = best_seconds(
           1, kRepeats, [&](uint32_t) { a.quantize_rows(x.data(), o.inputs, 0, rows); });
-      const double s =
-          best_seconds(o.threads, isa == CpuIsa::kScalar ? 1 : kRepeats, [&](uint32_t t) {
-            linear(*w, a, part(o.outputs, t, o.threads), part(o.outputs, t + 1, o.threads),
-                   out.data(), o.outputs);
-          });
+      const double s = best_seconds(o.threads, kRepeats, [&](uint32_t t) {
+        linear(*w, a, part(o.outputs, t, o.threads), part(o.outputs, t + 1, o.threads), out.data(),
+               o.outputs);
+      });
       std::printf("  %-10s %4u rows: %7.1f GOP/s, weights at %5.1f GB/s, quantise %7.2f us\n",
                   to_string(isa).data(), rows, 2.0 * o.inputs * o.outputs * rows / s / 1e9,
                   static_cast<double>(w->bytes()) / s / 1e9, quantize * 1e6);

@@ -61,14 +61,54 @@ int32_t linear_activation(const LinearActivations& activations, uint32_t row, ui
   return activations.words[row * activations.word_stride + word_place(input)];
 }
 
+namespace {
+
+// A weight is u * scale + offset, with these of its block.
+struct BlockFactors {
+  int32_t scale, offset;
+};
+BlockFactors factors_of(LinearFormat format, const uint8_t* chunk, uint32_t block, uint32_t lane) {
+  if (format == LinearFormat::kNibble) {
+    const uint8_t* scales = chunk + kNibbleScalesAt + block * 64 + lane * 2;
+    return {word_at(scales), word_at(scales + 32)};
+  }
+  const int32_t scale = word_at(chunk + kByteScalesAt + block * 32 + lane * 2);
+  return {scale, -kByteOffset * scale};
+}
+
+// All weights of one output in the order of the activations' words: linear_weight(), block by
+// block.
+void expand_output(const LinearWeights& w, uint32_t output, int32_t* to) {
+  const uint32_t lane = output % kLinearLanes;
+  const size_t chunk_bytes = linear_chunk_bytes(w.format);
+  const uint8_t* chunk = w.data + output / kLinearLanes * w.group_bytes;
+  for (uint32_t c = 0; c < w.chunks; ++c, chunk += chunk_bytes, to += kLinearChunk) {
+    if (w.format == LinearFormat::kWord) {
+      for (uint32_t i = 0; i < kLinearChunk; ++i) to[word_place(i)] = word_weight(chunk, lane, i);
+      continue;
+    }
+    for (uint32_t b = 0; b < 2; ++b) {
+      const BlockFactors f = factors_of(w.format, chunk, b, lane);
+      const bool nibbles = w.format == LinearFormat::kNibble;
+      const uint8_t* quads = chunk + b * (nibbles ? 256 : 512) + lane * 4;
+      for (uint32_t i = 0; i < kLinearBlock; ++i) {
+        const int32_t u =
+            nibbles ? quads[i / 8 * 64 + i % 4] >> (i % 8 / 4 * 4) & 15 : quads[i / 4 * 64 + i % 4];
+        to[word_place(b * kLinearBlock + i)] = u * f.scale + f.offset;
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void linear_scalar(const LinearCall& call) {
   const LinearActivations& a = call.activations;
   const uint32_t inputs = a.chunks * kLinearChunk;
   auto* weights = reinterpret_cast<int32_t*>(call.scratch);  // of one output
   for (uint32_t n = call.group_begin * kLinearLanes;
        n < call.group_end * kLinearLanes && n < call.weights.n_out; ++n) {
-    for (uint32_t k = 0; k < inputs; ++k)
-      weights[word_place(k)] = linear_weight(call.weights, n, k);
+    expand_output(call.weights, n, weights);
     for (uint32_t m = 0; m < a.rows; ++m) {
       int64_t sum = 0;
       for (uint32_t k = 0; k < inputs; ++k)

@@ -104,6 +104,26 @@ BOOST_AUTO_TEST_CASE(every_shape_has_the_same_bits_on_every_instruction_set) {
   }
 }
 
+// The reference kernel itself, against its integers one by one.
+BOOST_AUTO_TEST_CASE(the_reference_is_the_definition) {
+  for (const WeightType type : {WeightType::kQ4_1, WeightType::kQ8_0, WeightType::kF32}) {
+    const RandomMatrix m = random_matrix(type, 18, 96, 3);
+    const auto w = packed(m);
+    const std::vector<float> x = random_activations(2, 96, 4);
+    QuantizedActivations a(2, 96, CpuIsa::kScalar);
+    a.reset(2, 96);
+    a.quantize_rows(x.data(), 96, 0, 2);
+    const std::vector<float> out = run(*w, x, 2, CpuIsa::kScalar);
+    for (uint32_t i = 0; i < 2; ++i)
+      for (uint32_t n = 0; n < 18; ++n) {
+        int64_t sum = 0;
+        for (uint32_t k = 0; k < 96; ++k) sum += int64_t{a.value(i, k)} * w->weight(n, k);
+        const double scale = double{a.row_scale(i)} * double{w->row_scale(n)};
+        BOOST_TEST(out[i * 21 + n] == static_cast<float>(static_cast<double>(sum) * scale));
+      }
+  }
+}
+
 // All activations at +-2047 and all weights at their extremes, with equal and with opposite signs:
 // sums that would wrap if one bit were missing anywhere.
 BOOST_AUTO_TEST_CASE(the_largest_possible_sums_are_exact) {

@@ -1,10 +1,11 @@
 #include "engine/kv/block_hash.h"
 
+#include <xxhash.h>
+
 #include <cstring>
 
 #include "base/assert.h"
 #include "base/philox.h"
-#include "xxhash.h"
 
 namespace troupe {
 namespace {

@@ -29,9 +29,9 @@ inline constexpr uint32_t kReuseAll = std::numeric_limits<uint32_t>::max();
 
 // Asks for blocks that hold tokens [0, cover_tokens). The longest cached prefix is reused; a prefix
 // that another sequence is computing now is waited for. Answer: one KvReserved or KvRefused.
-// For a sequence that still holds blocks (it was trimmed) this replaces what it holds: computed
-// full blocks stay its own, the tail that KvTrim gave back is found again as far as nobody needed
-// it.
+// For a sequence that still holds blocks (it was trimmed) this replaces what it holds, at once: the
+// blocks it shares with the tree stay its own, and the tail that KvTrim gave back is found again as
+// far as nobody needed it.
 struct KvReserve {
   SequenceId sequence;
   uint32_t attempt =

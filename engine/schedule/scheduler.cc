@@ -219,6 +219,7 @@ void Scheduler::on_step_result(StepResult result) {
   ++stats_.steps;
   KvCommit commit;
   std::vector<Sequence*> leaving;
+  actions_.emissions.reserve(planned.size());
   for (size_t i = 0; i < planned.size(); ++i) {
     Sequence* sequence = find(planned[i].sequence);
     TROUPE_ASSERT(sequence != nullptr, planned[i].sequence);

@@ -157,6 +157,7 @@ void Scheduler::send_reserve(Sequence& sequence) {
 
 void Scheduler::plan_step() {
   StepPlan plan;
+  plan.slices.reserve(running_.size());
   uint32_t budget = options_.step_tokens_max;
   // Those who decode first: one token each, and a client is reading along.
   for (const auto& [rank, sequence] : running_) {

@@ -3,7 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
-#include "serving_world.h"
+#include "tests/property/kv/serving_world.h"
 
 namespace troupe {
 namespace {

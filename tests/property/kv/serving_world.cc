@@ -1,4 +1,4 @@
-#include "serving_world.h"
+#include "tests/property/kv/serving_world.h"
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

@@ -4,7 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <numeric>
 
-#include "serving_world.h"
+#include "tests/property/kv/serving_world.h"
 
 namespace troupe {
 namespace {

@@ -76,6 +76,17 @@ BlockFactors factors_of(LinearFormat format, const uint8_t* chunk, uint32_t bloc
   return {scale, -kByteOffset * scale};
 }
 
+// Eight inputs of one output from the bytes of a nibble vector, four from a byte vector.
+void expand_nibbles(const uint8_t* bytes, BlockFactors f, int32_t* to) {
+  for (uint32_t j = 0; j < 4; ++j) {
+    to[word_place(j)] = (bytes[j] & 15) * f.scale + f.offset;
+    to[word_place(j + 4)] = (bytes[j] >> 4) * f.scale + f.offset;
+  }
+}
+void expand_bytes(const uint8_t* bytes, BlockFactors f, int32_t* to) {
+  for (uint32_t j = 0; j < 4; ++j) to[word_place(j)] = bytes[j] * f.scale + f.offset;
+}
+
 // All weights of one output in the order of the activations' words: linear_weight(), block by
 // block.
 void expand_output(const LinearWeights& w, uint32_t output, int32_t* to) {
@@ -87,14 +98,14 @@ void expand_output(const LinearWeights& w, uint32_t output, int32_t* to) {
       for (uint32_t i = 0; i < kLinearChunk; ++i) to[word_place(i)] = word_weight(chunk, lane, i);
       continue;
     }
+    const uint8_t* bytes = chunk + lane * 4;
     for (uint32_t b = 0; b < 2; ++b) {
       const BlockFactors f = factors_of(w.format, chunk, b, lane);
-      const bool nibbles = w.format == LinearFormat::kNibble;
-      const uint8_t* quads = chunk + b * (nibbles ? 256 : 512) + lane * 4;
-      for (uint32_t i = 0; i < kLinearBlock; ++i) {
-        const int32_t u =
-            nibbles ? quads[i / 8 * 64 + i % 4] >> (i % 8 / 4 * 4) & 15 : quads[i / 4 * 64 + i % 4];
-        to[word_place(b * kLinearBlock + i)] = u * f.scale + f.offset;
+      int32_t* block = to + b * kLinearBlock;
+      if (w.format == LinearFormat::kNibble) {
+        for (uint32_t r = 0; r < 4; ++r, bytes += 64) expand_nibbles(bytes, f, block + 8 * r);
+      } else {
+        for (uint32_t r = 0; r < 8; ++r, bytes += 64) expand_bytes(bytes, f, block + 4 * r);
       }
     }
   }

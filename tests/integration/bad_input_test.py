@@ -117,10 +117,9 @@ ACCEPTED = [
 
 
 class BadInputTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = shared_server()
-        cls.healthy = cls.server.post(COMPLETIONS, HEALTHY).json()["choices"]
+    def setUp(self):
+        self.server = shared_server()
+        self.healthy = self.server.post(COMPLETIONS, HEALTHY).json()["choices"]
 
     def assert_alive(self):
         reply = self.server.post(COMPLETIONS, HEALTHY)

@@ -11,10 +11,9 @@ OPEN_QUESTION = [{"role": "user", "content": "Tell me a story about a lighthouse
 
 
 class ChatApiTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = shared_server()
-        cls.client = openai_client(cls.server)
+    def setUp(self):
+        self.server = shared_server()
+        self.client = openai_client(self.server)
 
     def create(self, messages=None, **fields):
         fields = {"model": MODEL, "temperature": 0, "max_tokens": 16} | fields

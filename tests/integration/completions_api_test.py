@@ -9,9 +9,8 @@ TEXT = "The lighthouse stood on the edge of the"
 
 
 class CompletionsApiTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = shared_server()
+    def setUp(self):
+        self.server = shared_server()
 
     def tokens(self, text):
         return self.server.post("/tokenize", {"model": MODEL, "prompt": text}).json()["tokens"]

@@ -14,9 +14,8 @@ KILLED = 50
 
 
 class LoadTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = shared_server()
+    def setUp(self):
+        self.server = shared_server()
 
     def tearDown(self):
         self.server.wait_idle(10)

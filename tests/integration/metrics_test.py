@@ -17,11 +17,10 @@ HISTOGRAMS = ["vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seco
 
 
 class MetricsTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = shared_server()
-        cls.server.complete("warm up", max_tokens=1)
-        cls.server.wait_idle()
+    def setUp(self):
+        self.server = shared_server()
+        self.server.complete("warm up", max_tokens=1)
+        self.server.wait_idle()
 
     def test_every_name_is_there_with_its_labels(self):
         values = self.server.metrics()

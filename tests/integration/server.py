@@ -73,9 +73,6 @@ class Server:
 
     def wait_ready(self):
         def ready():
-            if self.process.poll() is not None:
-                raise AssertionError(f"the server ended with {self.process.returncode}:\n"
-                                     f"{self.output()}")
             try:
                 return self.get("/health").status == 200
             except OSError:
@@ -117,8 +114,18 @@ class Server:
                                {"Content-Type": "application/json"} | (headers or {}))
             response = connection.getresponse()
             return Reply(response.status, response.headers, response.read())
+        except (ConnectionError, http.client.HTTPException) as error:
+            self.assert_alive(error)
+            raise
         finally:
             connection.close()
+
+    def assert_alive(self, cause=None):
+        """A test that finds the server gone fails with its last words."""
+        time.sleep(0.05)  # a process that just cut its connections may not have ended yet
+        if self.process.poll() is not None:
+            raise AssertionError(f"the server ended with {self.process.returncode}:\n"
+                                 f"{self.output()[-4000:]}") from cause
 
     def get(self, path, **options):
         return self.request("GET", path, **options)
@@ -194,7 +201,8 @@ _shared = None
 
 
 def shared_server():
-    """One server with default flags for all tests that leave it as they found it."""
+    """One server with default flags for all tests that leave it as they found it. To be asked for
+    by each test: after a crash the next one gets a new server."""
     global _shared
     if _shared is None or _shared.process.poll() is not None:
         _shared = Server().__enter__()

@@ -68,7 +68,7 @@ struct RopeParameters {
   uint32_t head_dim = 0;     // floats of one head
   uint32_t rotated_dim = 0;  // the first ones of a head turn in adjacent pairs; even, <= head_dim
   double base = 10000.0;
-  double linear_scale = 1.0;                 // positions are divided by it (1: off)
+  double linear_scale = 1.0;                 // positions are multiplied by it (1: off)
   std::span<const float> frequency_factors;  // per pair: the frequency is divided by it; or empty
 };
 

@@ -11,6 +11,7 @@
 namespace troupe {
 namespace {
 
+constexpr float kLinearFactorMax = 0x1p20F;
 constexpr char kConvertAgain[] = "Convert the model again, or get another file.";
 
 // Reads the numbers of one architecture and keeps the first thing that went wrong, so that the
@@ -212,11 +213,14 @@ void read_rope(const GgufFile& file, ConfigReader& reader, ModelConfig& config) 
   // Files from before rope.scaling.* have rope.scale_linear alone.
   const bool old_linear = type.value() == "unspecified" && reader.has("rope.scale_linear");
   if (type.value() == "linear" || old_linear) {
-    config.rope_linear_scale =
-        1.0F / reader.positive_or(old_linear ? "rope.scale_linear" : "rope.scaling.factor", 1.0F);
-    // A subnormal factor has no finite reciprocal.
-    if (!std::isfinite(config.rope_linear_scale) || config.rope_linear_scale <= 0.0F)
-      reader.corrupt("rope.scaling.factor", "is too far from 1");
+    const std::string suffix = old_linear ? "rope.scale_linear" : "rope.scaling.factor";
+    const float factor = reader.positive_or(suffix, 1.0F);
+    if (!reader.status().ok()) return;
+    if (factor < 1 / kLinearFactorMax || factor > kLinearFactorMax) {
+      return reader.corrupt(suffix,
+                            "is " + std::to_string(factor) + "; it must be from 2^-20 to 2^20");
+    }
+    config.rope_linear_scale = 1.0F / factor;
   } else if (type.value() == "llama3") {
     if (file.find_tensor("rope_freqs.weight") == nullptr) read_llama3_scaling(reader, config);
   } else if (type.value() != "none" && type.value() != "unspecified") {

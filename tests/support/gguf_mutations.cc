@@ -354,7 +354,7 @@ void add_arithmetic(std::vector<GgufMutation>& out) {
                    w.add_string("llama.rope.scaling.type", "linear");
                    w.add_f32("llama.rope.scaling.factor", 1e-45F);
                  }),
-                 kLoss, "is too far from 1"});
+                 kLoss, "'llama.rope.scaling.factor' is 0.000000; it must be from 2^-20 to 2^20"});
   out.push_back({"rope_llama3_order", edited([](GgufWriter& w) {
                    w.add_string("llama.rope.scaling.type", "llama3");
                    w.add_f32("llama.rope.scaling.low_freq_factor", 4.0F);

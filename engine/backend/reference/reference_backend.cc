@@ -202,18 +202,23 @@ void ReferenceBackend::attention(Rows q, KvHandle kv, uint32_t layer, Rows out) 
   }
 }
 
-// Whole blocks of sixteen tokens at a time, so that the compiler uses vectors.
 void ReferenceBackend::attend(const Head& head, std::vector<double>& weights, float* out) const {
   const uint32_t blocks = (head.end + kBlockTokens - 1) / kBlockTokens;
   weights.resize(size_t{blocks} * kBlockTokens);
   const float scale = 1.0F / std::sqrt(static_cast<float>(head.head_dim));
   double greatest = -std::numeric_limits<double>::infinity();
   for (uint32_t b = 0; b < blocks; ++b) {
-    const float* keys = head.keys + head.blocks[b] * head.block_stride;
-    float scores[kBlockTokens] = {};
-    for (uint32_t d = 0; d < head.head_dim; ++d)
-      for (uint32_t t = 0; t < kBlockTokens; ++t)
-        scores[t] += head.query[d] * keys[d * kBlockTokens + t];
+    // A block of keys is a linear layer from a query to sixteen scores.
+    static_assert(kBlockTokens == kPanel);
+    float scores[kPanel];
+    ops_.linear_f32({.weights = head.keys + head.blocks[b] * head.block_stride,
+                     .inputs = head.head_dim,
+                     .outputs = kPanel,
+                     .rows = 1,
+                     .x = head.query,
+                     .x_stride = head.head_dim,
+                     .out = scores,
+                     .out_stride = kPanel});
     for (uint32_t t = 0; t < kBlockTokens && b * kBlockTokens + t < head.end; ++t) {
       weights[b * kBlockTokens + t] = static_cast<double>(scores[t] * scale);
       greatest = std::max(greatest, weights[b * kBlockTokens + t]);

@@ -11,7 +11,6 @@
 namespace troupe {
 namespace {
 
-constexpr float kLinearFactorMax = 0x1p20F;
 constexpr char kConvertAgain[] = "Convert the model again, or get another file.";
 
 // Reads the numbers of one architecture and keeps the first thing that went wrong, so that the
@@ -35,6 +34,26 @@ class ConfigReader final {
   uint32_t number_or(std::string_view suffix, uint32_t fallback, uint32_t maximum) {
     refuse_per_layer(suffix);
     return in_range(suffix, file_.get_u32_or(key(suffix), fallback), maximum);
+  }
+
+  float in_range_or(std::string_view suffix, float fallback, float minimum, float maximum) {
+    const Result<float> value = file_.get_f32_or(key(suffix), fallback);
+    if (!value.ok()) {
+      fail(value.status());
+      return fallback;
+    }
+    // So written that NaN fails.
+    if (!(value.value() >= minimum && value.value() <= maximum)) {
+      corrupt(suffix, "is " + std::to_string(value.value()) + "; it must be from " +
+                          std::to_string(minimum) + " to " + std::to_string(maximum));
+      return fallback;
+    }
+    return value.value();
+  }
+
+  // Of a rotary scaling.
+  float factor_or(std::string_view suffix, float fallback) {
+    return in_range_or(suffix, fallback, ModelLimits::kRopeFactorMin, ModelLimits::kRopeFactorMax);
   }
 
   // Positive and finite.
@@ -171,9 +190,9 @@ void read_shape(ConfigReader& reader, ModelConfig& config) {
 // stretched by `factor`, short ones stay, those between are interpolated. The formula is Meta's
 // (llama-models, apply_scaling), as `transformers` has it under rope type "llama3".
 void read_llama3_scaling(ConfigReader& reader, ModelConfig& config) {
-  const float factor = reader.positive_or("rope.scaling.factor", 8.0F);
-  const float low = reader.positive_or("rope.scaling.low_freq_factor", 1.0F);
-  const float high = reader.positive_or("rope.scaling.high_freq_factor", 4.0F);
+  const float factor = reader.factor_or("rope.scaling.factor", 8.0F);
+  const float low = reader.factor_or("rope.scaling.low_freq_factor", 1.0F);
+  const float high = reader.factor_or("rope.scaling.high_freq_factor", 4.0F);
   const double original =
       reader.number_or("rope.scaling.original_context_length", 8192, ModelLimits::kContextMax);
   if (!reader.status().ok()) return;
@@ -206,21 +225,16 @@ void read_rope(const GgufFile& file, ConfigReader& reader, ModelConfig& config) 
                               "; it must be even and at most the head size " +
                               std::to_string(config.head_size));
   }
-  config.rope_freq_base = reader.positive_or("rope.freq_base", 10'000.0F);
+  config.rope_freq_base =
+      reader.in_range_or("rope.freq_base", 10'000.0F, 1.0F, ModelLimits::kRopeBaseMax);
   const Result<std::string_view> type =
       file.get_string_or(reader.key("rope.scaling.type"), "unspecified");
   if (!type.ok()) return reader.fail(type.status());
   // Files from before rope.scaling.* have rope.scale_linear alone.
   const bool old_linear = type.value() == "unspecified" && reader.has("rope.scale_linear");
   if (type.value() == "linear" || old_linear) {
-    const std::string suffix = old_linear ? "rope.scale_linear" : "rope.scaling.factor";
-    const float factor = reader.positive_or(suffix, 1.0F);
-    if (!reader.status().ok()) return;
-    if (factor < 1 / kLinearFactorMax || factor > kLinearFactorMax) {
-      return reader.corrupt(suffix,
-                            "is " + std::to_string(factor) + "; it must be from 2^-20 to 2^20");
-    }
-    config.rope_linear_scale = 1.0F / factor;
+    config.rope_linear_scale =
+        1.0F / reader.factor_or(old_linear ? "rope.scale_linear" : "rope.scaling.factor", 1.0F);
   } else if (type.value() == "llama3") {
     if (file.find_tensor("rope_freqs.weight") == nullptr) read_llama3_scaling(reader, config);
   } else if (type.value() != "none" && type.value() != "unspecified") {
@@ -271,8 +285,11 @@ Status read_rope_factors(const GgufFile& file, ModelConfig& config) {
   config.rope_factors.resize(tensor->dims[0]);
   std::memcpy(config.rope_factors.data(), tensor->data, tensor->bytes);
   for (const float factor : config.rope_factors) {
-    if (!std::isfinite(factor) || factor <= 0.0F)
-      return bad("holds " + std::to_string(factor) + "; factors are positive and finite");
+    if (!(factor >= ModelLimits::kRopeFactorMin && factor <= ModelLimits::kRopeFactorMax)) {
+      return bad("holds " + std::to_string(factor) + "; factors are from " +
+                 std::to_string(ModelLimits::kRopeFactorMin) + " to " +
+                 std::to_string(ModelLimits::kRopeFactorMax));
+    }
   }
   return {};
 }

@@ -22,6 +22,10 @@ struct ModelLimits {
   static constexpr uint32_t kHeadsMax = 65'536;
   static constexpr uint32_t kHeadSizeMax = 65'536;
   static constexpr uint32_t kVocabMax = uint32_t{1} << 24;
+  // Together they keep every rotary angle below 2^46, where its reduction is exact.
+  static constexpr float kRopeBaseMax = 0x1p60F;  // from 1
+  static constexpr float kRopeFactorMin = 0x1p-10F;
+  static constexpr float kRopeFactorMax = 0x1p20F;
 };
 
 struct ModelConfig {
@@ -45,7 +49,7 @@ struct ModelConfig {
   uint32_t rope_dims = 0;  // even
   float rope_freq_base = 10'000.0F;
   float rope_linear_scale = 1.0F;   // 1 / the file's linear scaling factor
-  std::vector<float> rope_factors;  // empty (all 1) or rope_dims / 2, each positive and finite
+  std::vector<float> rope_factors;  // empty (all 1) or rope_dims / 2
 
   bool tied_output = false;  // the output layer is token_embd
 

@@ -354,7 +354,7 @@ void add_arithmetic(std::vector<GgufMutation>& out) {
                    w.add_string("llama.rope.scaling.type", "linear");
                    w.add_f32("llama.rope.scaling.factor", 1e-45F);
                  }),
-                 kLoss, "'llama.rope.scaling.factor' is 0.000000; it must be from 2^-20 to 2^20"});
+                 kLoss, "'llama.rope.scaling.factor' is 0.000000; it must be from 0.000977"});
   out.push_back({"rope_llama3_order", edited([](GgufWriter& w) {
                    w.add_string("llama.rope.scaling.type", "llama3");
                    w.add_f32("llama.rope.scaling.low_freq_factor", 4.0F);
@@ -363,7 +363,11 @@ void add_arithmetic(std::vector<GgufMutation>& out) {
                  kLoss, "must be above low_freq_factor"});
   out.push_back({"rope_factors_count", with_rope_factors({1.0F, 2.0F}), kLoss,
                  "tensor 'rope_freqs.weight' is F32 [2]; it must be F32 [1]"});
-  out.push_back({"rope_factors_nan", with_rope_factors({nan}), kLoss, "factors are positive"});
+  out.push_back(
+      {"rope_factors_nan", with_rope_factors({nan}), kLoss, "'rope_freqs.weight' holds nan"});
+  out.push_back({"rope_factors_tiny", with_rope_factors({1e-45F}), kLoss, "factors are from"});
+  out.push_back({"rope_base_tiny", with_float("llama.rope.freq_base", 1e-30F), kLoss,
+                 "'llama.rope.freq_base' is 0.000000; it must be from 1.0"});
   out.push_back({"experts", with_number("llama.expert_count", 8), kUnsupported,
                  "metadata key 'llama.expert_count' asks for an operation"});
   out.push_back({"sliding_window", with_number("llama.attention.sliding_window", 128), kUnsupported,

@@ -188,6 +188,7 @@ uint32_t KvCacheManagerCore::returned_by_dropping(const Sequence& sequence) cons
 
 void KvCacheManagerCore::on_extend(const KvExtend& request, std::vector<KvReply>& out) {
   KvExtended answer;
+  answer.number = request.number;
   for (const KvExtend::Item& item : request.items) {
     const auto found = sequences_.find(item.sequence);
     if (found == sequences_.end()) continue;

@@ -54,6 +54,7 @@ struct KvExtend {
     SequenceId sequence;
     uint32_t blocks = 0;
   };
+  uint64_t number = 0;  // 1, 2, … for each; the answer carries it
   std::vector<Item> items;
 };
 
@@ -124,6 +125,7 @@ struct KvExtended {
     SequenceId sequence;
     uint32_t blocks_missing = 0;  // ≥ 1
   };
+  uint64_t number = 0;  // of the KvExtend it answers
   std::vector<Grant> grants;
   std::vector<Refusal> refusals;
 };

@@ -188,8 +188,9 @@ void Scheduler::on_kv_refused(const KvRefused& reply) {
 }
 
 void Scheduler::on_kv_extended(const KvExtended& reply) {
-  if (extends_outstanding_ == 0) return;  // an answer from before fail_all()
-  --extends_outstanding_;
+  if (reply.number <= extends_answered_) return;  // repeated, or from before fail_all()
+  TROUPE_ASSERT(reply.number <= extends_sent_, reply.number, extends_sent_);
+  extends_answered_ = reply.number;
   for (const KvExtended::Grant& grant : reply.grants) {
     Sequence* sequence = find(grant.sequence);
     // Trimmed meanwhile: the trim that followed the extend has given the blocks back.
@@ -301,7 +302,7 @@ void Scheduler::fail_all(const Status& status) {
   TROUPE_ASSERT(!status.ok(), status.message());
   step_in_flight_.reset();
   slices_in_flight_.clear();
-  extends_outstanding_ = 0;
+  extends_answered_ = extends_sent_;
   for (ByRank* home : {&running_, &waiting_}) {
     while (!home->empty()) {
       Sequence& sequence = *home->begin()->second;

@@ -171,7 +171,8 @@ class Scheduler {
   uint64_t give_back_epoch_ =
       1;  // grows whenever blocks are given back: earlier refusals are stale
   uint32_t reserves_outstanding_ = 0;
-  uint32_t extends_outstanding_ = 0;
+  uint64_t extends_sent_ = 0;      // numbers of the last one sent …
+  uint64_t extends_answered_ = 0;  // … and of the last one answered or given up
   Actions actions_;
   SchedulerStats stats_;
 };

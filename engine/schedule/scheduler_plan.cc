@@ -52,7 +52,7 @@ void Scheduler::relieve_stalls() {
 }
 
 bool Scheduler::is_stuck() const {
-  if (reserves_outstanding_ > 0 || extends_outstanding_ > 0) return false;
+  if (reserves_outstanding_ > 0 || extends_answered_ < extends_sent_) return false;
   return std::none_of(running_.begin(), running_.end(), [](const auto& entry) {
     return entry.second->computed < entry.second->capacity();
   });
@@ -111,7 +111,7 @@ void Scheduler::ask_extends() {
     extend.items.push_back({.sequence = sequence->spec.id, .blocks = blocks});
   }
   if (extend.items.empty()) return;
-  ++extends_outstanding_;
+  extend.number = ++extends_sent_;
   actions_.kv.emplace_back(std::move(extend));
 }
 

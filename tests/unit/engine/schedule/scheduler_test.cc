@@ -64,6 +64,7 @@ struct Bench {
     if (const auto* extend = std::get_if<KvExtend>(&request)) {
       ++extends;
       KvExtended reply;
+      reply.number = extend->number;
       for (const auto& item : extend->items) {
         auto& held = blocks[item.sequence];
         KvExtended::Grant grant{item.sequence, static_cast<uint32_t>(held.size()), {}};

@@ -2,7 +2,8 @@
 // Assertions that stay on in release builds and print their operands.
 //
 //   TROUPE_ASSERT(refs > 0, block, refs);   // aborts: "refs > 0 [block, refs = 7, 0] at file:line"
-//   TROUPE_DCHECK(is_sorted(v));            // O(n) checks: on in debug, sanitizer and simulation builds
+//   TROUPE_DCHECK(is_sorted(v));            // O(n) checks: on in debug, sanitizer and simulation
+//   builds
 
 #include <sstream>
 #include <string>
@@ -22,10 +23,10 @@ std::string print_operands(const Values&... values) {
 
 }  // namespace troupe
 
-#define TROUPE_ASSERT(condition, ...)                                                      \
-  (static_cast<bool>(condition)                                                            \
-       ? static_cast<void>(0)                                                              \
-       : ::troupe::assertion_failed(#condition, #__VA_ARGS__,                              \
+#define TROUPE_ASSERT(condition, ...)                         \
+  (static_cast<bool>(condition)                               \
+       ? static_cast<void>(0)                                 \
+       : ::troupe::assertion_failed(#condition, #__VA_ARGS__, \
                                     ::troupe::print_operands(__VA_ARGS__), __FILE__, __LINE__))
 
 #if !defined(NDEBUG) || defined(TROUPE_SIMULATION)

@@ -1,6 +1,6 @@
 #pragma once
-// The limits of what travels and waits between the parts. A room's own limits stand in a limits.h of
-// its own; the answer when a limit is hit stands beside each.
+// The limits of what travels and waits between the parts. A room's own limits stand in a limits.h
+// of its own; the answer when a limit is hit stands beside each.
 
 #include <chrono>
 #include <cstddef>
@@ -14,8 +14,8 @@ inline constexpr size_t kMessageBytesMax = size_t{64} << 20;
 // Choices of one request (`n`); more are refused with kInvalidArgument.
 inline constexpr uint32_t kChoicesMax = 128;
 
-// Requests that the router keeps in flight per cluster unless configured otherwise; further ones are
-// rejected at once with kResourceExhausted and a time to retry after.
+// Requests that the router keeps in flight per cluster unless configured otherwise; further ones
+// are rejected at once with kResourceExhausted and a time to retry after.
 inline constexpr uint32_t kRequestsInFlightDefault = 1024;
 
 // Heartbeats: sent this often; a worker silent for the timeout is dead for the router.

@@ -20,9 +20,9 @@ std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<u
 }
 
 uint64_t philox_u64(uint64_t seed, uint64_t position, uint32_t stream) {
-  const auto words = philox4x32({static_cast<uint32_t>(position),
-                                 static_cast<uint32_t>(position >> 32), stream, 0},
-                                {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+  const auto words = philox4x32(
+      {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32), stream, 0},
+      {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
   return static_cast<uint64_t>(words[1]) << 32 | words[0];
 }
 

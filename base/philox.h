@@ -1,7 +1,8 @@
 #pragma once
 // Counter-based random numbers: the n-th draw is a function of (key, counter) alone, so a sampled
 // token depends on the request's seed and its position and on nothing that ran before it.
-// Philox4x32-10 of Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (2011).
+// Philox4x32-10 of Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3"
+// (2011).
 
 #include <array>
 #include <cstdint>

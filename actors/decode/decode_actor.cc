@@ -1,8 +1,8 @@
 #include "actors/decode/decode_actor.h"
 
+#include <glog/logging.h>
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
-#include <glog/logging.h>
 
 #include "actors/device/device_actor.h"
 #include "actors/kv_cache_manager/kv_cache_manager_actor.h"
@@ -47,7 +47,8 @@ void ActorPorts::submit(StepPlan plan) {
 
 void dispatch(DecodeCore& core, wire::Message message) {
   if (auto* routed = std::get_if<wire::Routed>(&message)) return core.on_routed(std::move(*routed));
-  if (auto* cancelled = std::get_if<wire::Cancelled>(&message)) return core.on_cancelled(*cancelled);
+  if (auto* cancelled = std::get_if<wire::Cancelled>(&message))
+    return core.on_cancelled(*cancelled);
   LOG(WARNING) << "decode: dropped a message that is not for a worker";
 }
 

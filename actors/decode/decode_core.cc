@@ -80,7 +80,7 @@ void DecodeCore::on_kv_replies(const std::vector<KvReply>& replies) {
       const auto sequence = sequences_.find(reserved->sequence);
       // A preempted sequence reserves again; its stop is the first time.
       if (sequence != sequences_.end() && sequence->second.stops.empty()) {
-        sequence->second.stops.push_back({wire::Stop::kReserved, clock_.now()});
+        sequence->second.stops.push_back({Stop::kReserved, clock_.now()});
       }
     }
     scheduler_.on_kv_reply(reply);
@@ -111,16 +111,16 @@ void DecodeCore::on_tick() {
   const Duration age = step_in_flight_ ? now - step_submitted_ : Duration{0};
   // A router that cannot be reached finds out by missing the heartbeats.
   [[maybe_unused]] const Status sent = outbox_.send(
-      options_.router,
-      wire::Heartbeat{options_.worker, options_.incarnation, stalled(),
-                      std::chrono::duration_cast<std::chrono::milliseconds>(age)});
+      options_.router, wire::Heartbeat{options_.worker, options_.incarnation, stalled(),
+                                       std::chrono::duration_cast<std::chrono::milliseconds>(age)});
 }
 
 bool DecodeCore::stalled() const {
   if (!device_failed_.ok()) return true;
   if (!step_in_flight_) return false;
   const auto limit = std::max<Duration>(
-      limits::kStallFloor, std::chrono::duration_cast<Duration>(step_predicted_ * limits::kStallFactor));
+      limits::kStallFloor,
+      std::chrono::duration_cast<Duration>(step_predicted_ * limits::kStallFactor));
   return clock_.now() - step_submitted_ > limit;
 }
 
@@ -137,7 +137,8 @@ void DecodeCore::act() {
     metrics_.iteration_tokens.Observe(tokens);
     step_in_flight_ = true;
     step_submitted_ = clock_.now();
-    step_predicted_ = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(step_seconds_));
+    step_predicted_ =
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(step_seconds_));
     ports_.submit(std::move(*actions.step));
   }
   emit(std::move(actions.emissions));
@@ -178,10 +179,10 @@ void DecodeCore::add_emission(Emission&& emission, Outgoing& outgoing) {
   out.first_index = sequence.tokens;
   out.first_score = sequence.scores;
   if (sequence.tokens == 0 && !emission.tokens.empty()) {
-    sequence.stops.push_back({wire::Stop::kPrefilled, device_finished_});
+    sequence.stops.push_back({Stop::kPrefilled, device_finished_});
     // In the role `mixed` the KV stands where it was computed.
-    sequence.stops.push_back({wire::Stop::kMoved, device_finished_});
-    sequence.stops.push_back({wire::Stop::kJoined, clock_.now()});
+    sequence.stops.push_back({Stop::kMoved, device_finished_});
+    sequence.stops.push_back({Stop::kJoined, clock_.now()});
   }
   sequence.tokens += static_cast<uint32_t>(emission.tokens.size());
   sequence.scores += static_cast<uint32_t>(emission.prompt_scores.size());
@@ -206,7 +207,7 @@ wire::End DecodeCore::end_of(const Sequence& sequence, const Request& request,
   end.output_tokens = sequence.tokens;
   end.routed = request.routed;
   end.stops = sequence.stops;
-  end.stops.push_back({wire::Stop::kFinished, clock_.now()});
+  end.stops.push_back({Stop::kFinished, clock_.now()});
   return end;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// The decode worker: takes routed requests, lets its scheduler turn them into steps of the device, and
-// sends each step's tokens to the gateways. In the role `mixed` it computes the prompts too. Plain
-// state and one function per message; the shell is decode_actor.h.
+// The decode worker: takes routed requests, lets its scheduler turn them into steps of the device,
+// and sends each step's tokens to the gateways. In the role `mixed` it computes the prompts too.
+// Plain state and one function per message; the shell is decode_actor.h.
 
 #include <map>
 #include <string>
@@ -92,7 +92,7 @@ class DecodeCore {
   bool step_in_flight_ = false;
   TimePoint step_submitted_{};
   Duration step_predicted_{0};
-  double step_seconds_ = 0.0;   // learned: seconds of a step
+  double step_seconds_ = 0.0;  // learned: seconds of a step
   uint64_t step_number_ = 0;
   TimePoint device_started_{}, device_finished_{};
   uint64_t preemptions_reported_ = 0;

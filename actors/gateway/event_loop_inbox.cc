@@ -34,7 +34,8 @@ void EventLoopInbox::on_message(MessageWords words) {
     queue_.push_back(std::move(words));
   }
   // It can only fail when the counter is full, and then the loop is awake already.
-  if (wake) [[maybe_unused]] const int written = eventfd_write(wake_fd_, 1);
+  if (wake) [[maybe_unused]]
+    const int written = eventfd_write(wake_fd_, 1);
 }
 
 kj::Promise<void> EventLoopInbox::run() {

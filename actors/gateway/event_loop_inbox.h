@@ -22,8 +22,8 @@ class EventLoopInbox final : public MessageReceiver {
   EventLoopInbox(const EventLoopInbox&) = delete;
   EventLoopInbox& operator=(const EventLoopInbox&) = delete;
 
-  // Never blocks. Unbounded in itself; what can be in it is bounded by the requests in flight, of which
-  // each step of a worker emits at most one message, and by the router's heartbeats.
+  // Never blocks. Unbounded in itself; what can be in it is bounded by the requests in flight, of
+  // which each step of a worker emits at most one message, and by the router's heartbeats.
   void on_message(MessageWords words) override;
 
   // Resolves never; keep it as long as the loop should take messages. A failure to wait ends it.

@@ -14,7 +14,7 @@ double seconds_between(TimePoint from, TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-std::optional<TimePoint> time_of(const wire::End& end, wire::Stop stop) {
+std::optional<TimePoint> time_of(const wire::End& end, Stop stop) {
   for (const wire::StopTime& time : end.stops) {
     if (time.stop == stop) return time.at;
   }
@@ -38,8 +38,13 @@ Result<RequestId> GatewayCore::submit(GenerationRequest request, GenerationListe
   if (Status healthy = health(); !healthy.ok()) return healthy;
   const RequestId id(next_id_++);
   wire::Accepted accepted;
-  accepted.request = {id, request.label, options_.endpoint, std::move(request.prompt), {},
-                      std::move(request.cache_salt), clock_.now()};
+  accepted.request = {id,
+                      request.label,
+                      options_.endpoint,
+                      std::move(request.prompt),
+                      {},
+                      std::move(request.cache_salt),
+                      clock_.now()};
   Request state;
   state.label = std::move(request.label);
   state.listener = &listener;
@@ -87,7 +92,8 @@ void GatewayCore::cancel_choice(RequestId id, uint32_t index) {
   metrics_.e2e_latency.Observe(seconds_between(request.accepted, clock_.now()));
   metrics_.request_generation_tokens.Observe(choice.tokens);
   end_choice(request, choice);
-  [[maybe_unused]] const Status sent = outbox_.send(options_.router, wire::Cancelled{id, {sequence}});
+  [[maybe_unused]] const Status sent =
+      outbox_.send(options_.router, wire::Cancelled{id, {sequence}});
   if (request.choices_open == 0) close(id, "stop");
 }
 
@@ -110,8 +116,9 @@ void GatewayCore::on_emission(const wire::Emission& emission) {
   const auto index = static_cast<uint32_t>(choice - request->choices.data());
   if (emission.first_index > choice->tokens || emission.first_score > choice->scores) {
     [[maybe_unused]] const Status sent = outbox_.send(options_.router, wire::Cancelled{id, {}});
-    return fail(id, {StatusCode::kInternal,
-                     "tokens of the answer were lost on the way to the gateway; retry the request"});
+    return fail(id,
+                {StatusCode::kInternal,
+                 "tokens of the answer were lost on the way to the gateway; retry the request"});
   }
   if (!emission.prompt_scores.empty() && emission.first_score == choice->scores) {
     choice->scores += static_cast<uint32_t>(emission.prompt_scores.size());
@@ -132,14 +139,15 @@ void GatewayCore::on_emission(const wire::Emission& emission) {
     [[maybe_unused]] const Status sent = outbox_.send(options_.router, wire::Cancelled{id, {}});
     return fail(id, end.error);
   }
-  measure_end(*choice, end);
+  measure_end(*request, *choice, end);
   metrics_.e2e_latency.Observe(seconds_between(request->accepted, clock_.now()));
   if (!request->first_end) {
     request->first_end = end;
     metrics_.prompt_tokens.Increment(end.prompt_tokens);
     metrics_.request_prompt_tokens.Observe(end.prompt_tokens);
   }
-  (end.reason == FinishReason::kStop ? metrics_.finished_stop : metrics_.finished_length).Increment();
+  (end.reason == FinishReason::kStop ? metrics_.finished_stop : metrics_.finished_length)
+      .Increment();
   end_choice(*request, *choice);
   GenerationListener* listener = request->listener;
   if (request->choices_open == 0) {
@@ -189,16 +197,26 @@ void GatewayCore::fail(RequestId id, const Status& status) {
   listener->on_failed(status);
 }
 
-void GatewayCore::measure_end(const Choice& choice, const wire::End& end) {
+void GatewayCore::measure_end(const Request& request, const Choice& choice, const wire::End& end) {
   metrics_.request_generation_tokens.Observe(choice.tokens);
   if (choice.tokens > 1) {
     const double decoding = seconds_between(choice.first_token, choice.last_token);
     metrics_.decode_time.Observe(decoding);
     metrics_.time_per_output_token.Observe(decoding / (choice.tokens - 1));
   }
-  const auto reserved = time_of(end, wire::Stop::kReserved);
-  const auto joined = time_of(end, wire::Stop::kJoined);
-  const auto finished = time_of(end, wire::Stop::kFinished);
+  const auto passed = [&](Stop stop, double seconds) {
+    metrics_.stop_seconds[static_cast<size_t>(stop)]->Observe(seconds);
+  };
+  for (const wire::StopTime& time : end.stops) {
+    const bool by_worker = time.stop > Stop::kRouted && time.stop < Stop::kEmitted;
+    if (by_worker) passed(time.stop, seconds_between(end.routed, time.at));
+  }
+  if (choice.tokens > 0)
+    passed(Stop::kEmitted, seconds_between(request.accepted, choice.first_token));
+  passed(Stop::kFinished, seconds_between(request.accepted, clock_.now()));
+  const auto reserved = time_of(end, Stop::kReserved);
+  const auto joined = time_of(end, Stop::kJoined);
+  const auto finished = time_of(end, Stop::kFinished);
   if (reserved) metrics_.queue_time.Observe(seconds_between(end.routed, *reserved));
   if (reserved && joined) metrics_.prefill_time.Observe(seconds_between(*reserved, *joined));
   if (reserved && finished) metrics_.inference_time.Observe(seconds_between(*reserved, *finished));
@@ -211,8 +229,8 @@ void GatewayCore::close(RequestId id, const char* how) {
   requests_.erase(found);
 }
 
-// One line per request. Stops of the worker are told from `routed` on, by its own clock; `emitted` and
-// `finished` from `accepted` on, by the gateway's.
+// One line per request. Stops of the worker are told from `routed` on, by its own clock; `emitted`
+// and `finished` from `accepted` on, by the gateway's.
 void GatewayCore::log(RequestId id, const Request& request, const char* how) const {
   std::ostringstream line;
   line.setf(std::ios::fixed);
@@ -223,8 +241,8 @@ void GatewayCore::log(RequestId id, const Request& request, const char* how) con
   line << " output=" << request.output_tokens << " n=" << request.choices.size();
   if (request.first_end) {
     for (const wire::StopTime& time : request.first_end->stops) {
-      if (time.stop == wire::Stop::kFinished) continue;
-      line << ' ' << wire::to_string(time.stop) << "=routed+"
+      if (time.stop == Stop::kFinished) continue;
+      line << ' ' << to_string(time.stop) << "=routed+"
            << seconds_between(request.first_end->routed, time.at) * 1e3 << "ms";
     }
   }

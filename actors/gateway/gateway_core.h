@@ -20,8 +20,8 @@ struct GatewayOptions {
   std::string router = "router";
 };
 
-// Invariants: a request is in `requests_` from submit() until its listener has heard its end or it was
-// cancelled; a sequence is in `sequences_` while its choice has not ended.
+// Invariants: a request is in `requests_` from submit() until its listener has heard its end or it
+// was cancelled; a sequence is in `sequences_` while its choice has not ended.
 class GatewayCore final : public Generator {
  public:
   // All references must outlive the core.
@@ -36,8 +36,8 @@ class GatewayCore final : public Generator {
   void on_emitted(const wire::Emitted& message);
   void on_rejected(const wire::Rejected& message);
   void on_health(const wire::Health& message);
-  // Every kHeartbeatInterval: a router that is silent for kHeartbeatTimeout is lost, and its requests
-  // with it.
+  // Every kHeartbeatInterval: a router that is silent for kHeartbeatTimeout is lost, and its
+  // requests with it.
   void on_tick();
 
   // Ok, or why this gateway can serve nothing now.
@@ -72,7 +72,7 @@ class GatewayCore final : public Generator {
   void take_tokens(Request& request, Choice& choice, const std::vector<SampledToken>& tokens);
   void end_choice(Request& request, Choice& choice);
   void fail(RequestId id, const Status& status);
-  void measure_end(const Choice& choice, const wire::End& end);
+  void measure_end(const Request& request, const Choice& choice, const wire::End& end);
   void close(RequestId id, const char* how);
   void log(RequestId id, const Request& request, const char* how) const;
 

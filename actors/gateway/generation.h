@@ -20,7 +20,7 @@ struct GenerationRequest {
   std::string label;            // the client's name for it (X-Request-Id) or ours; for logs only
   std::vector<TokenId> prompt;  // never empty; already checked against the context length
   std::vector<SamplingParams> choices;  // one per continuation; their seeds already differ
-  std::string cache_salt;       // requests share cached prefixes only within one salt
+  std::string cache_salt;               // requests share cached prefixes only within one salt
 };
 
 // Counted by the worker, so that they agree with what was computed.
@@ -34,8 +34,8 @@ struct GenerationUsage {
 class GenerationListener {
  public:
   virtual ~GenerationListener() = default;
-  // Scores of prompt tokens 1, 2, … (the first one has none); may come in several runs; comes before
-  // the first token of any choice. Only where choices[0].prompt_logprobs ≥ 0.
+  // Scores of prompt tokens 1, 2, … (the first one has none); may come in several runs; comes
+  // before the first token of any choice. Only where choices[0].prompt_logprobs ≥ 0.
   virtual void on_prompt_scores(std::span<const SampledToken> scores) = 0;
   // Never empty; includes a sampled end token or stop token id (the front end hides its text).
   virtual void on_tokens(uint32_t choice, std::span<const SampledToken> tokens) = 0;
@@ -48,15 +48,16 @@ class GenerationListener {
 class Generator {
  public:
   virtual ~Generator() = default;
-  // Starts a request. The listener lives until the request has ended or cancel() has returned. It is
-  // never called from inside submit(). kResourceExhausted: the queue is full, retry later (HTTP 429).
+  // Starts a request. The listener lives until the request has ended or cancel() has returned. It
+  // is never called from inside submit(). kResourceExhausted: the queue is full, retry later (HTTP
+  // 429).
   [[nodiscard]] virtual Result<RequestId> submit(GenerationRequest request,
                                                  GenerationListener& listener) = 0;
   // Ends what still runs of the request; its blocks are free within one step; the listener hears
   // nothing more. Harmless for a request that has ended.
   virtual void cancel(RequestId request) = 0;
-  // The same for one choice, e.g. after a stop string; the others go on. When every choice has ended
-  // or been cancelled, so has the request.
+  // The same for one choice, e.g. after a stop string; the others go on. When every choice has
+  // ended or been cancelled, so has the request.
   virtual void cancel_choice(RequestId request, uint32_t choice) = 0;
 };
 

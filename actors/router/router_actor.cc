@@ -1,8 +1,8 @@
 #include "actors/router/router_actor.h"
 
+#include <glog/logging.h>
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
-#include <glog/logging.h>
 
 #include "actors/wire/codec.h"
 #include "actors/wire/inbox_actor.h"

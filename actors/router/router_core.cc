@@ -129,8 +129,8 @@ void RouterCore::tell_health() {
 void RouterCore::reject(const wire::Request& request, Status error,
                         std::chrono::milliseconds retry_after) {
   // If the gateway is gone, so is whoever waited for the answer.
-  [[maybe_unused]] const Status sent = outbox_.send(
-      request.gateway, wire::Rejected{request.id, 0, std::move(error), retry_after});
+  [[maybe_unused]] const Status sent =
+      outbox_.send(request.gateway, wire::Rejected{request.id, 0, std::move(error), retry_after});
 }
 
 void RouterCore::lose_worker(size_t index, const std::string& why) {
@@ -143,7 +143,8 @@ void RouterCore::lose_worker(size_t index, const std::string& why) {
     const auto flight = requests_.find(id);
     [[maybe_unused]] const Status told = outbox_.send(
         flight->second.gateway,
-        wire::Rejected{id, flight->second.attempt,
+        wire::Rejected{id,
+                       flight->second.attempt,
                        {StatusCode::kUnavailable, "the request was lost: " + why + "; retry it"},
                        kRetryAfterMin});
     // Should the worker come back as it was, it must not go on with what has ended here.
@@ -175,15 +176,16 @@ wire::Health RouterCore::health() const {
     if (worker.view.accepting) return {true, ""};
     if (!reasons.empty()) reasons += "; ";
     reasons += "worker " + std::to_string(worker.view.id.value) +
-               (worker.stalled  ? " has a device that makes no progress"
-                : worker.heard  ? " does not accept requests"
-                                : " has not been heard of");
+               (worker.stalled ? " has a device that makes no progress"
+                : worker.heard ? " does not accept requests"
+                               : " has not been heard of");
   }
   return {false, reasons};
 }
 
 std::chrono::milliseconds RouterCore::predicted_wait() const {
-  const double seconds = mean_duration_s_ / static_cast<double>(std::max<size_t>(1, requests_.size()));
+  const double seconds =
+      mean_duration_s_ / static_cast<double>(std::max<size_t>(1, requests_.size()));
   const auto wait = std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000.0));
   return std::clamp(wait, kRetryAfterMin, kRetryAfterMax);
 }

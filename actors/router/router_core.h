@@ -1,6 +1,6 @@
 #pragma once
-// The router: admits requests, places them on workers, and knows which workers live. Plain state and
-// one function per message; the shell (router_actor.h) feeds it and delivers what it sends.
+// The router: admits requests, places them on workers, and knows which workers live. Plain state
+// and one function per message; the shell (router_actor.h) feeds it and delivers what it sends.
 
 #include <map>
 #include <string>
@@ -33,7 +33,8 @@ class RouterCore {
   void on_cancelled(const wire::Cancelled& message);
   void on_finished(const wire::Finished& message);
   void on_heartbeat(const wire::Heartbeat& message);
-  // Every kHeartbeatInterval: ends the requests of lost workers and tells the gateways their health.
+  // Every kHeartbeatInterval: ends the requests of lost workers and tells the gateways their
+  // health.
   void on_tick();
 
   [[nodiscard]] size_t requests_in_flight() const { return requests_.size(); }
@@ -46,7 +47,7 @@ class RouterCore {
     std::string endpoint;
     uint64_t incarnation = 0;
     TimePoint last_heartbeat{};
-    bool heard = false;    // since it was last lost
+    bool heard = false;  // since it was last lost
     bool stalled = false;
   };
   struct Flight {

@@ -15,7 +15,9 @@ namespace {
 void write(const Message& message, schema::Message::Builder out) {
   struct Visitor {
     schema::Message::Builder out;
-    void operator()(const Accepted& m) { convert::write(m.request, out.initAccepted().initRequest()); }
+    void operator()(const Accepted& m) {
+      convert::write(m.request, out.initAccepted().initRequest());
+    }
     void operator()(const Routed& m) {
       auto routed = out.initRouted();
       convert::write(m.request, routed.initRequest());
@@ -42,11 +44,16 @@ Result<Message> read(schema::Message::Reader in) {
     case schema::Message::ROUTED:
       return Message(
           Routed{convert::read(in.getRouted().getRequest()), in.getRouted().getAttempt()});
-    case schema::Message::REJECTED: return Message(convert::read(in.getRejected()));
-    case schema::Message::CANCELLED: return Message(convert::read(in.getCancelled()));
-    case schema::Message::EMITTED: return Message(convert::read(in.getEmitted()));
-    case schema::Message::FINISHED: return Message(convert::read(in.getFinished()));
-    case schema::Message::HEARTBEAT: return Message(convert::read(in.getHeartbeat()));
+    case schema::Message::REJECTED:
+      return Message(convert::read(in.getRejected()));
+    case schema::Message::CANCELLED:
+      return Message(convert::read(in.getCancelled()));
+    case schema::Message::EMITTED:
+      return Message(convert::read(in.getEmitted()));
+    case schema::Message::FINISHED:
+      return Message(convert::read(in.getFinished()));
+    case schema::Message::HEARTBEAT:
+      return Message(convert::read(in.getHeartbeat()));
     case schema::Message::HEALTH: {
       const auto health = in.getHealth();
       return Message(Health{health.getHealthy(), health.getReason().cStr()});
@@ -70,8 +77,8 @@ MessageWords encode(const Message& message) {
 }
 
 Result<Message> decode(const MessageWords& words) {
-  Result<Message> result =
-      Status{StatusCode::kDataLoss, "a message could not be read; run the same version on all nodes"};
+  Result<Message> result = Status{StatusCode::kDataLoss,
+                                  "a message could not be read; run the same version on all nodes"};
   const auto exception = kj::runCatchingExceptions([&] {
     capnp::ReaderOptions options;
     options.traversalLimitInWords = words.size() * 4 + 1024;  // lists of structs count per element
@@ -81,9 +88,9 @@ Result<Message> decode(const MessageWords& words) {
     result = read(reader.getRoot<schema::Message>());
   });
   KJ_IF_MAYBE (e, exception) {
-    return Status{StatusCode::kDataLoss,
-                  std::string("a message is truncated or corrupt (") + e->getDescription().cStr() +
-                      "); run the same version on all nodes"};
+    return Status{StatusCode::kDataLoss, std::string("a message is truncated or corrupt (") +
+                                             e->getDescription().cStr() +
+                                             "); run the same version on all nodes"};
   }
   return result;
 }

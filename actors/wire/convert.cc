@@ -2,7 +2,6 @@
 
 #include <kj/debug.h>
 
-
 namespace troupe::wire::convert {
 namespace {
 
@@ -222,7 +221,8 @@ void write(const Emitted& in, schema::Emitted::Builder out) {
     to.setFirstIndex(from.first_index);
     write(from.tokens, to.initTokens(static_cast<uint32_t>(from.tokens.size())));
     to.setFirstScore(from.first_score);
-    write(from.prompt_scores, to.initPromptScores(static_cast<uint32_t>(from.prompt_scores.size())));
+    write(from.prompt_scores,
+          to.initPromptScores(static_cast<uint32_t>(from.prompt_scores.size())));
     if (from.end) write(*from.end, to.initEnd());
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Each schema struct <-> its value, one pair of functions each. Reading throws kj::Exception for what
-// does not fit; codec.cc turns that into a Status.
+// Each schema struct <-> its value, one pair of functions each. Reading throws kj::Exception for
+// what does not fit; codec.cc turns that into a Status.
 
 #include "schema/serving.capnp.h"
 

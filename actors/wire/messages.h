@@ -11,24 +11,12 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
-#include "engine/sample/sampling_params.h"
+#include "base/stop.h"
 #include "engine/finish_reason.h"
+#include "engine/sample/sampling_params.h"
 #include "troupe/status.h"
 
 namespace troupe::wire {
-
-enum class Stop : uint8_t {
-  kAccepted,
-  kRouted,
-  kReserved,
-  kPrefilled,
-  kMoved,
-  kJoined,
-  kEmitted,
-  kFinished,
-};
-inline constexpr size_t kStopCount = 8;
-[[nodiscard]] const char* to_string(Stop stop);
 
 struct StopTime {
   Stop stop = Stop::kAccepted;

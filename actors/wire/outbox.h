@@ -9,7 +9,8 @@ namespace troupe::wire {
 class Outbox {
  public:
   virtual ~Outbox() = default;
-  // Non-blocking. A failure means that the message will not arrive; the core decides what that ends.
+  // Non-blocking. A failure means that the message will not arrive; the core decides what that
+  // ends.
   [[nodiscard]] virtual Status send(std::string_view endpoint, const Message& message) = 0;
 };
 

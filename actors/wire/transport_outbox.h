@@ -9,8 +9,8 @@ class TransportOutbox final : public Outbox {
  public:
   explicit TransportOutbox(Transport& transport) : transport_(transport) {}
   [[nodiscard]] Status send(std::string_view endpoint, const Message& message) override {
-    const auto traffic = std::holds_alternative<Emitted>(message) ? TrafficClass::kTokens
-                                                                  : TrafficClass::kControl;
+    const auto traffic =
+        std::holds_alternative<Emitted>(message) ? TrafficClass::kTokens : TrafficClass::kControl;
     return transport_.send(endpoint, traffic, encode(message));
   }
 

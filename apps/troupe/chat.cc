@@ -38,9 +38,10 @@ Result<std::vector<TokenId>> prompt_of(const Conversation& conversation) {
   ChatContextOptions context;
   context.bos_token = spelling(tokenizer.bos());
   context.eos_token = spelling(tokenizer.eos());
-  TROUPE_ASSIGN_OR_RETURN(const auto rendered, conversation.loaded.chat_template()->render(
-                                             make_chat_context(conversation.messages, context),
-                                             conversation.clock.unix_seconds()));
+  TROUPE_ASSIGN_OR_RETURN(
+      const auto rendered,
+      conversation.loaded.chat_template()->render(make_chat_context(conversation.messages, context),
+                                                  conversation.clock.unix_seconds()));
   std::vector<TextPiece> pieces;
   for (const TemplatePiece& piece : rendered) pieces.push_back({piece.text, piece.from_template});
   return tokenizer.encode(pieces);
@@ -54,9 +55,10 @@ Status answer(Conversation& conversation, const std::string& line) {
   TROUPE_ASSIGN_OR_RETURN(request.prompt, prompt_of(conversation));
   const uint32_t context = conversation.loaded.context_tokens();
   if (request.prompt.size() >= context) {
-    return {StatusCode::kContextLength,
-            "the conversation has " + std::to_string(request.prompt.size()) +
-                " tokens, the context only " + std::to_string(context) + "; start anew with /reset"};
+    return {StatusCode::kContextLength, "the conversation has " +
+                                            std::to_string(request.prompt.size()) +
+                                            " tokens, the context only " + std::to_string(context) +
+                                            "; start anew with /reset"};
   }
   SamplingOptions sampling = conversation.options.sampling;
   sampling.max_tokens =
@@ -70,8 +72,7 @@ Status answer(Conversation& conversation, const std::string& line) {
   request.choices = {std::move(params)};
   TerminalAnswer shown(tokenizer, {sampling.stop, StopText::kExclude, {}},
                        [](std::string_view text) { std::cout << text << std::flush; });
-  TROUPE_RETURN_IF_ERROR(
-      shown.run(conversation.generator, std::move(request), conversation.scope));
+  TROUPE_RETURN_IF_ERROR(shown.run(conversation.generator, std::move(request), conversation.scope));
   std::cout << std::endl;
   conversation.messages.push_back(message("assistant", shown.text()));
   return ok_status();
@@ -89,9 +90,10 @@ Status chat(const ChatOptions& options) {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   TROUPE_ASSIGN_OR_RETURN(const auto loaded, LoadedModel::load(options.engine, clock));
   if (loaded->chat_template() == nullptr) {
-    return {StatusCode::kUnsupported, options.engine.model_path +
-                                          " has no chat template; use an instruction-tuned model, or "
-                                          "`troupe generate`"};
+    return {StatusCode::kUnsupported,
+            options.engine.model_path +
+                " has no chat template; use an instruction-tuned model, or "
+                "`troupe generate`"};
   }
   ServingMetrics metrics(options.engine.model_path);
   TROUPE_ASSIGN_OR_RETURN(const auto cluster,

@@ -31,9 +31,9 @@ Result<CpuIsa> choose_isa(const std::string& name) {
   const auto isa = parse_cpu_isa(name);
   if (!isa) return invalid_argument("--isa " + name + " is unknown; try auto");
   if (!supports(*isa)) {
-    return Status{StatusCode::kUnsupported,
-                  "--isa " + name + ": this machine does not have it; its best is " +
-                      std::string(to_string(detect_best_cpu_isa()))};
+    return Status{StatusCode::kUnsupported, "--isa " + name +
+                                                ": this machine does not have it; its best is " +
+                                                std::string(to_string(detect_best_cpu_isa()))};
   }
   return *isa;
 }
@@ -91,18 +91,20 @@ Status LoadedModel::upload(const EngineOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options.isa));
   const uint32_t threads = choose_threads(options.threads);
   const uint64_t weights = estimate_memory(*file_, description_->config, 2).weight_bytes;
-  if (const auto available = available_memory_bytes(); available.ok() && weights > available.value()) {
+  if (const auto available = available_memory_bytes();
+      available.ok() && weights > available.value()) {
     return {StatusCode::kResourceExhausted,
             options.model_path + " needs " + mib(weights) + " for its weights, but only " +
-                mib(available.value()) + " of memory are available; free some or take a smaller model"};
+                mib(available.value()) +
+                " of memory are available; free some or take a smaller model"};
   }
   if (options.backend == "reference") {
     backend_ = std::make_unique<ReferenceBackend>(threads, isa);
   } else {
     backend_ = std::make_unique<CpuBackend>(CpuBackendOptions{threads, isa});
   }
-  TROUPE_ASSIGN_OR_RETURN(
-      model_, LlamaModel::load(*file_, *description_, *backend_, progress_line()));
+  TROUPE_ASSIGN_OR_RETURN(model_,
+                          LlamaModel::load(*file_, *description_, *backend_, progress_line()));
   return file_->check_unchanged();
 }
 
@@ -124,9 +126,9 @@ Status LoadedModel::size_pool(const EngineOptions& options) {
   }
   const uint64_t blocks = pool / block;
   if (blocks == 0) {
-    return {StatusCode::kResourceExhausted,
-            "the KV pool of " + mib(pool) + " holds not even one block of " + mib(block) +
-                "; raise --kv-memory or free memory"};
+    return {StatusCode::kResourceExhausted, "the KV pool of " + mib(pool) +
+                                                " holds not even one block of " + mib(block) +
+                                                "; raise --kv-memory or free memory"};
   }
   kv_blocks_ = static_cast<uint32_t>(std::min<uint64_t>(blocks, UINT32_MAX / kBlockTokens));
   context_tokens_ = description_->config.context_length;

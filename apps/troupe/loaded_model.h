@@ -1,6 +1,6 @@
 #pragma once
-// A model file made ready to serve: mapped, checked, tokenizer and chat template built, weights on the
-// device, KV pool allocated.
+// A model file made ready to serve: mapped, checked, tokenizer and chat template built, weights on
+// the device, KV pool allocated.
 
 #include <memory>
 #include <optional>
@@ -36,7 +36,8 @@ class LoadedModel final {
   [[nodiscard]] Executor& executor() { return *executor_; }
   [[nodiscard]] KvCacheManagerCore& kv_cache_manager() { return *kv_cache_manager_; }
   [[nodiscard]] uint32_t kv_blocks() const { return kv_blocks_; }
-  // Of a sequence, prompt and output: the model's or, where smaller, what was asked for or fits the pool.
+  // Of a sequence, prompt and output: the model's or, where smaller, what was asked for or fits the
+  // pool.
   [[nodiscard]] uint32_t context_tokens() const { return context_tokens_; }
   // One line for the log: model, device, memory.
   [[nodiscard]] std::string summary() const;

@@ -1,7 +1,7 @@
 #include "apps/troupe/local_cluster.h"
 
-#include <caf/send.hpp>
 #include <glog/logging.h>
+#include <caf/send.hpp>
 
 #include "actors/device/device_actor.h"
 #include "actors/kv_cache_manager/kv_cache_manager_actor.h"
@@ -22,9 +22,11 @@ constexpr kj::Duration kReadyPoll = 5 * kj::MILLISECONDS;
 
 }  // namespace
 
-Result<std::unique_ptr<LocalCluster>> LocalCluster::start(
-    const EngineOptions& options, LoadedModel& loaded, const Clock& clock, ServingMetrics& metrics,
-    kj::UnixEventPort& event_port, kj::Timer& timer) {
+Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const EngineOptions& options,
+                                                          LoadedModel& loaded, const Clock& clock,
+                                                          ServingMetrics& metrics,
+                                                          kj::UnixEventPort& event_port,
+                                                          kj::Timer& timer) {
   std::unique_ptr<LocalCluster> cluster(
       new LocalCluster(options, loaded, clock, metrics, event_port, timer));
   TROUPE_RETURN_IF_ERROR(cluster->spawn(options, clock, metrics));
@@ -96,7 +98,8 @@ void LocalCluster::on_message(const MessageWords& words) {
     return;
   }
   const wire::Message& message = decoded.value();
-  if (const auto* emitted = std::get_if<wire::Emitted>(&message)) return gateway_->on_emitted(*emitted);
+  if (const auto* emitted = std::get_if<wire::Emitted>(&message))
+    return gateway_->on_emitted(*emitted);
   if (const auto* rejected = std::get_if<wire::Rejected>(&message)) {
     return gateway_->on_rejected(*rejected);
   }

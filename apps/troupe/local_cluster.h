@@ -1,6 +1,6 @@
 #pragma once
-// A whole cluster in one process: gateway, router, one worker in the role `mixed` with its device and
-// KV-cache manager, joined by the loopback transport. The only place of this program that picks
+// A whole cluster in one process: gateway, router, one worker in the role `mixed` with its device
+// and KV-cache manager, joined by the loopback transport. The only place of this program that picks
 // implementations.
 
 #include <kj/async-unix.h>
@@ -30,8 +30,8 @@ class LocalCluster final {
  public:
   // `loaded`, `clock` and `metrics` must outlive the cluster.
   [[nodiscard]] static Result<std::unique_ptr<LocalCluster>> start(
-      const EngineOptions& options, LoadedModel& loaded, const Clock& clock, ServingMetrics& metrics,
-      kj::UnixEventPort& event_port, kj::Timer& timer);
+      const EngineOptions& options, LoadedModel& loaded, const Clock& clock,
+      ServingMetrics& metrics, kj::UnixEventPort& event_port, kj::Timer& timer);
   ~LocalCluster();
   LocalCluster(const LocalCluster&) = delete;
   LocalCluster& operator=(const LocalCluster&) = delete;
@@ -46,7 +46,8 @@ class LocalCluster final {
 
   void on_message(const MessageWords& words);
   [[nodiscard]] kj::Promise<void> tick();
-  [[nodiscard]] Status spawn(const EngineOptions& options, const Clock& clock, ServingMetrics& metrics);
+  [[nodiscard]] Status spawn(const EngineOptions& options, const Clock& clock,
+                             ServingMetrics& metrics);
 
   LoadedModel& loaded_;
   kj::Timer& timer_;

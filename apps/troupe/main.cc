@@ -1,7 +1,7 @@
 // troupe: everything in one process. The flags of every command, and nothing else.
 
-#include <CLI/CLI.hpp>
 #include <glog/logging.h>
+#include <CLI/CLI.hpp>
 
 #include <csignal>
 #include <functional>
@@ -17,19 +17,22 @@ void add_engine_flags(CLI::App& command, EngineOptions& options) {
   command.add_option("--threads", options.threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  command.add_option("--backend", options.backend, "cpu, or reference: plain fp32, the slow yardstick")
+  command
+      .add_option("--backend", options.backend, "cpu, or reference: plain fp32, the slow yardstick")
       ->check(CLI::IsMember({"cpu", "reference"}))
       ->capture_default_str();
   command
-      .add_option("--isa", options.isa,
-                  "Instruction set: auto, scalar, avx2, avx512, avx512vnni, amx. All give the same tokens")
+      .add_option(
+          "--isa", options.isa,
+          "Instruction set: auto, scalar, avx2, avx512, avx512vnni, amx. All give the same tokens")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512", "avx512vnni", "amx"}))
       ->capture_default_str();
   command
       .add_option("--kv-memory", options.kv_memory_mib,
                   "Memory for KV in MiB; 0: a quarter of what is available, at most 4096")
       ->capture_default_str();
-  command.add_option("--kv-blocks", options.kv_blocks, "KV blocks of 16 tokens; overrides --kv-memory")
+  command
+      .add_option("--kv-blocks", options.kv_blocks, "KV blocks of 16 tokens; overrides --kv-memory")
       ->capture_default_str();
   command
       .add_option("--context-length", options.context_tokens,
@@ -53,7 +56,9 @@ void add_sampling_flags(CLI::App& command, SamplingOptions& options) {
       ->capture_default_str();
   command.add_option("--top-p", options.top_p, "Only the most probable tokens of this share")
       ->capture_default_str();
-  command.add_option("--min-p", options.min_p, "Only tokens of this share of the best one's probability")
+  command
+      .add_option("--min-p", options.min_p,
+                  "Only tokens of this share of the best one's probability")
       ->capture_default_str();
   command.add_option("--repetition-penalty", options.repetition_penalty, "1: off")
       ->capture_default_str();
@@ -61,13 +66,15 @@ void add_sampling_flags(CLI::App& command, SamplingOptions& options) {
   command.add_option("--max-tokens", options.max_tokens, "Tokens to generate at most")
       ->check(CLI::Range(1U, 1U << 20))
       ->capture_default_str();
-  command.add_option("--stop", options.stop, "Text that ends the answer; may be given several times")
+  command
+      .add_option("--stop", options.stop, "Text that ends the answer; may be given several times")
       ->expected(1, 4)
       ->allow_extra_args(false);
 }
 
 void add_serve(CLI::App& app, ServeOptions& options, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand("serve", "Serve a model over the OpenAI-compatible HTTP API");
+  CLI::App* command =
+      app.add_subcommand("serve", "Serve a model over the OpenAI-compatible HTTP API");
   add_engine_flags(*command, options.engine);
   command->add_option("--host", options.host, "Address to listen on")->capture_default_str();
   command->add_option("--port", options.port, "Port to listen on; 0: any free one")
@@ -89,7 +96,8 @@ void add_generate(CLI::App& app, GenerateOptions& options, std::function<int()>&
       ->required();
   add_sampling_flags(*command, options.sampling);
   command->add_flag("--ignore-eos", options.ignore_eos, "Go on past the model's end token");
-  command->add_flag("--json", options.json, "Print one JSON object with token ids and log-probabilities");
+  command->add_flag("--json", options.json,
+                    "Print one JSON object with token ids and log-probabilities");
   command->callback([&] { run = [&] { return run_generate(options); }; });
 }
 
@@ -117,12 +125,13 @@ int main(int argc, char** argv) {
   FLAGS_logtostderr = true;
   std::signal(SIGPIPE, SIG_IGN);
 
-  CLI::App app{"Troupe serves large language models.\n"
-               "  troupe serve MODEL        an OpenAI-compatible server on 127.0.0.1:8000\n"
-               "  troupe chat MODEL         talk to it here\n"
-               "  troupe generate MODEL -p TEXT\n"
-               "  troupe inspect MODEL      what is in the file, and the memory it will take\n",
-               "troupe"};
+  CLI::App app{
+      "Troupe serves large language models.\n"
+      "  troupe serve MODEL        an OpenAI-compatible server on 127.0.0.1:8000\n"
+      "  troupe chat MODEL         talk to it here\n"
+      "  troupe generate MODEL -p TEXT\n"
+      "  troupe inspect MODEL      what is in the file, and the memory it will take\n",
+      "troupe"};
   app.set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION);
   app.require_subcommand(1);
   std::function<int()> run;

@@ -13,12 +13,12 @@ namespace troupe {
 
 struct EngineOptions {
   std::string model_path;
-  std::string backend = "cpu";      // or "reference": plain fp32, slow, the yardstick
-  uint32_t threads = 0;             // 0: one per core that the process may use
-  std::string isa = "auto";         // or a name of kernels/cpu/isa.h
-  uint64_t kv_memory_mib = 0;       // 0: a quarter of the available memory, at most 4 GiB
-  uint32_t kv_blocks = 0;           // overrides kv_memory_mib
-  uint32_t context_tokens = 0;      // 0: the model's
+  std::string backend = "cpu";  // or "reference": plain fp32, slow, the yardstick
+  uint32_t threads = 0;         // 0: one per core that the process may use
+  std::string isa = "auto";     // or a name of kernels/cpu/isa.h
+  uint64_t kv_memory_mib = 0;   // 0: a quarter of the available memory, at most 4 GiB
+  uint32_t kv_blocks = 0;       // overrides kv_memory_mib
+  uint32_t context_tokens = 0;  // 0: the model's
   uint32_t step_tokens_max = kStepTokensDefault;
   uint32_t running_max = kRunningSequencesMax;
   uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
@@ -46,9 +46,9 @@ struct SamplingOptions {
 struct GenerateOptions {
   EngineOptions engine;
   SamplingOptions sampling;
-  std::string prompt;      // "-": standard input
+  std::string prompt;  // "-": standard input
   bool ignore_eos = false;
-  bool json = false;       // one JSON object with ids and log-probabilities instead of the text
+  bool json = false;  // one JSON object with ids and log-probabilities instead of the text
 };
 
 struct ChatOptions {

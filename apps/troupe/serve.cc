@@ -66,8 +66,9 @@ Status serve(const ServeOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const auto loaded, LoadedModel::load(options.engine, clock));
   const std::string name = served_name(options);
   ServingMetrics metrics(name);
-  TROUPE_ASSIGN_OR_RETURN(const auto cluster, LocalCluster::start(options.engine, *loaded, clock,
-                                                                  metrics, io.unixEventPort, timer));
+  TROUPE_ASSIGN_OR_RETURN(
+      const auto cluster,
+      LocalCluster::start(options.engine, *loaded, clock, metrics, io.unixEventPort, timer));
   const GatewayHealth health(cluster->gateway());
   RegistryMetrics metrics_page(metrics);
   const ServedModel model{name, loaded->context_tokens(), clock.unix_seconds(), loaded->tokenizer(),
@@ -75,8 +76,8 @@ Status serve(const ServeOptions& options) {
   HttpFrontendOptions http_options;
   http_options.version = TROUPE_VERSION;
   http_options.incarnation = entropy_u64();
-  HttpFrontend http(*io.lowLevelProvider, timer, io.unixEventPort, cluster->gateway(), model, health,
-                    metrics_page, clock, http_options);
+  HttpFrontend http(*io.lowLevelProvider, timer, io.unixEventPort, cluster->gateway(), model,
+                    health, metrics_page, clock, http_options);
   TROUPE_ASSIGN_OR_RETURN(const uint16_t port, http.listen(options.host, options.port));
   LOG(INFO) << loaded->summary();
   cluster->ready().wait(io.waitScope);

@@ -7,15 +7,14 @@ namespace {
 
 using Buckets = prometheus::Histogram::BucketBoundaries;
 
-const Buckets kFirstTokenSeconds = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,  0.25, 0.5, 0.75,
-                                    1.0,   2.5,   5.0,  7.5,  10,   20,   40,   80,   160,  640, 2560};
-const Buckets kTokenSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2,
-                               0.3,   0.4,    0.5,   0.75, 1.0,   2.5,  5.0,   7.5, 10,   20,
-                               40,    80};
-const Buckets kRequestSeconds = {0.01, 0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0,  2.5, 5.0,
-                                 10,   15,   20,  30,  40,  50,  60,  120, 240,  480, 960,
-                                 1920, 7680};
-const Buckets kTokens = {1,   2,    5,    10,   20,   50,    100,   200,
+const Buckets kFirstTokenSeconds = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,
+                                    0.25,  0.5,   0.75, 1.0,  2.5,  5.0,  7.5,  10,
+                                    20,    40,    80,   160,  640,  2560};
+const Buckets kTokenSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3,
+                               0.4,   0.5,    0.75,  1.0,  2.5,   5.0,  7.5,   10,  20,   40,  80};
+const Buckets kRequestSeconds = {0.01, 0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0,  10,
+                                 15,   20,   30,  40,  50,  60,  120, 240, 480, 960, 1920, 7680};
+const Buckets kTokens = {1,   2,    5,    10,   20,    50,    100,   200,
                          500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
 const Buckets kStepTokens = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 const Buckets kChoices = {1, 2, 5, 10, 20};
@@ -36,12 +35,12 @@ ServingMetrics::ServingMetrics(const std::string& model_name)
       kv_blocks_held(gauge("troupe_kv_blocks_held", "KV blocks that sequences hold.")),
       prefix_cache_queries(counter("vllm:prefix_cache_queries_total",
                                    "Prompt tokens looked up in the prefix cache.")),
-      prefix_cache_hits(counter("vllm:prefix_cache_hits_total",
-                                "Prompt tokens found in the prefix cache.")),
+      prefix_cache_hits(
+          counter("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.")),
       preemptions(counter("vllm:num_preemptions_total",
                           "Times that a sequence gave back blocks for others.")),
-      iteration_tokens(histogram("vllm:iteration_tokens_total", "Tokens computed in one step.",
-                                 kStepTokens)),
+      iteration_tokens(
+          histogram("vllm:iteration_tokens_total", "Tokens computed in one step.", kStepTokens)),
       prompt_tokens(counter("vllm:prompt_tokens_total", "Prompt tokens of requests served.")),
       generation_tokens(counter("vllm:generation_tokens_total", "Tokens generated.")),
       finished_stop(counter("vllm:request_success_total", "Sequences that ended.",
@@ -62,21 +61,28 @@ ServingMetrics::ServingMetrics(const std::string& model_name)
                                       kTokenSeconds)),
       e2e_latency(histogram("vllm:e2e_request_latency_seconds", "From accepted to the end.",
                             kRequestSeconds)),
-      queue_time(histogram("vllm:request_queue_time_seconds",
-                           "From accepted to reserved blocks.", kRequestSeconds)),
+      queue_time(histogram("vllm:request_queue_time_seconds", "From accepted to reserved blocks.",
+                           kRequestSeconds)),
       inference_time(histogram("vllm:request_inference_time_seconds",
                                "From reserved blocks to the end.", kRequestSeconds)),
       prefill_time(histogram("vllm:request_prefill_time_seconds",
                              "From reserved blocks to the first token.", kRequestSeconds)),
-      decode_time(histogram("vllm:request_decode_time_seconds",
-                            "From the first token to the end.", kRequestSeconds)),
-      request_prompt_tokens(histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.",
-                                      kTokens)),
-      request_generation_tokens(histogram("vllm:request_generation_tokens",
-                                          "Tokens generated for a sequence.", kTokens)),
+      decode_time(histogram("vllm:request_decode_time_seconds", "From the first token to the end.",
+                            kRequestSeconds)),
+      request_prompt_tokens(
+          histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", kTokens)),
+      request_generation_tokens(
+          histogram("vllm:request_generation_tokens", "Tokens generated for a sequence.", kTokens)),
       request_params_n(histogram("vllm:request_params_n", "n of a request.", kChoices)),
-      request_params_max_tokens(histogram("vllm:request_params_max_tokens",
-                                          "max_tokens of a sequence.", kTokens)) {}
+      request_params_max_tokens(
+          histogram("vllm:request_params_max_tokens", "max_tokens of a sequence.", kTokens)) {
+  for (const Stop stop : {Stop::kReserved, Stop::kPrefilled, Stop::kMoved, Stop::kJoined,
+                          Stop::kEmitted, Stop::kFinished}) {
+    stop_seconds[static_cast<size_t>(stop)] =
+        &histogram("troupe_stop_seconds", "Time until a sequence passed a stop of its way.",
+                   kRequestSeconds, {{"stop", to_string(stop)}});
+  }
+}
 
 std::string ServingMetrics::serialize() const {
   return prometheus::TextSerializer().Serialize(registry_->Collect());
@@ -93,12 +99,14 @@ prometheus::Counter& ServingMetrics::counter(const std::string& name, const std:
 }
 
 prometheus::Histogram& ServingMetrics::histogram(const std::string& name, const std::string& help,
-                                                 Buckets buckets) {
+                                                 Buckets buckets,
+                                                 std::map<std::string, std::string> extra) {
+  extra.insert(labels_.begin(), labels_.end());
   return prometheus::BuildHistogram()
       .Name(name)
       .Help(help)
       .Register(*registry_)
-      .Add(labels_, std::move(buckets));
+      .Add(extra, std::move(buckets));
 }
 
 }  // namespace troupe

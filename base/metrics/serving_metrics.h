@@ -7,13 +7,17 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include <array>
+#include <map>
 #include <memory>
 #include <string>
 
+#include "base/stop.h"
+
 namespace troupe {
 
-// One registry with everything registered at construction, so that a name exists, at zero, before its
-// first event. The members are thread-safe. Ownership: the app's, passed by reference.
+// One registry with everything registered at construction, so that a name exists, at zero, before
+// its first event. The members are thread-safe. Ownership: the app's, passed by reference.
 class ServingMetrics final {
  public:
   explicit ServingMetrics(const std::string& model_name);
@@ -32,7 +36,8 @@ class ServingMetrics final {
   prometheus::Counter& counter(const std::string& name, const std::string& help,
                                std::map<std::string, std::string> extra = {});
   prometheus::Histogram& histogram(const std::string& name, const std::string& help,
-                                   prometheus::Histogram::BucketBoundaries buckets);
+                                   prometheus::Histogram::BucketBoundaries buckets,
+                                   std::map<std::string, std::string> extra = {});
 
  public:
   // Worker: state now.
@@ -67,6 +72,9 @@ class ServingMetrics final {
   prometheus::Histogram& request_generation_tokens;
   prometheus::Histogram& request_params_n;
   prometheus::Histogram& request_params_max_tokens;
+  // By Stop: seconds until a sequence passed it. Those of the worker count from `routed` on, by the
+  // worker's clock; `emitted` and `finished` from `accepted` on, by the gateway's.
+  std::array<prometheus::Histogram*, kStopCount> stop_seconds{};
 };
 
 }  // namespace troupe

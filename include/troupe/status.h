@@ -1,5 +1,6 @@
 #pragma once
-// The one error system of Troupe: a Status says what went wrong and what the caller may do about it.
+// The one error system of Troupe: a Status says what went wrong and what the caller may do about
+// it.
 
 #include <optional>
 #include <string>
@@ -11,16 +12,16 @@ namespace troupe {
 // Closed: a new code is added only when some caller reacts to it differently.
 enum class StatusCode {
   kOk = 0,
-  kInvalidArgument,     // the caller's input breaks a rule; repeating it cannot help
-  kNotFound,            // the named thing does not exist; fix the name
-  kContextLength,       // the prompt does not fit the model's context; shorten it
-  kResourceExhausted,   // a limit or queue is full now; retry later
-  kDeadlineExceeded,    // not done in time; retry elsewhere or later
-  kCancelled,           // the caller gave up; nothing to do
-  kUnavailable,         // the peer or worker is gone; retry elsewhere
-  kDataLoss,            // bytes are truncated, corrupted or of a foreign format; get them anew
-  kUnsupported,         // well-formed, but this build cannot do it
-  kInternal,            // a bug of ours; report it
+  kInvalidArgument,    // the caller's input breaks a rule; repeating it cannot help
+  kNotFound,           // the named thing does not exist; fix the name
+  kContextLength,      // the prompt does not fit the model's context; shorten it
+  kResourceExhausted,  // a limit or queue is full now; retry later
+  kDeadlineExceeded,   // not done in time; retry elsewhere or later
+  kCancelled,          // the caller gave up; nothing to do
+  kUnavailable,        // the peer or worker is gone; retry elsewhere
+  kDataLoss,           // bytes are truncated, corrupted or of a foreign format; get them anew
+  kUnsupported,        // well-formed, but this build cannot do it
+  kInternal,           // a bug of ours; report it
 };
 
 [[nodiscard]] std::string_view to_string(StatusCode code);
@@ -90,16 +91,17 @@ class [[nodiscard]] Result {
 }  // namespace troupe
 
 // Returns the status from the enclosing function unless it is ok.
-#define TROUPE_RETURN_IF_ERROR(expression)                         \
-  do {                                                             \
-    if (::troupe::Status troupe_status_ = (expression); !troupe_status_.ok()) return troupe_status_; \
+#define TROUPE_RETURN_IF_ERROR(expression)                                    \
+  do {                                                                        \
+    if (::troupe::Status troupe_status_ = (expression); !troupe_status_.ok()) \
+      return troupe_status_;                                                  \
   } while (false)
 
 #define TROUPE_CONCAT_INNER(a, b) a##b
 #define TROUPE_CONCAT(a, b) TROUPE_CONCAT_INNER(a, b)
 // TROUPE_ASSIGN_OR_RETURN(auto x, f()): declares x from the Result, or returns its status.
-#define TROUPE_ASSIGN_OR_RETURN(declaration, expression)                              \
-  auto TROUPE_CONCAT(troupe_result_, __LINE__) = (expression);                        \
-  if (!TROUPE_CONCAT(troupe_result_, __LINE__).ok())                                  \
-    return TROUPE_CONCAT(troupe_result_, __LINE__).status();                          \
+#define TROUPE_ASSIGN_OR_RETURN(declaration, expression)       \
+  auto TROUPE_CONCAT(troupe_result_, __LINE__) = (expression); \
+  if (!TROUPE_CONCAT(troupe_result_, __LINE__).ok())           \
+    return TROUPE_CONCAT(troupe_result_, __LINE__).status();   \
   declaration = std::move(TROUPE_CONCAT(troupe_result_, __LINE__)).value()

@@ -1,7 +1,7 @@
 #pragma once
 // The port through which nodes and actors reach each other. It moves messages between named
-// endpoints and knows neither requests nor KV nor models. Every implementation passes one conformance
-// suite (tests/unit/transport/conformance.h).
+// endpoints and knows neither requests nor KV nor models. Every implementation passes one
+// conformance suite (tests/unit/transport/conformance.h).
 
 #include <cstdint>
 #include <string_view>

@@ -12,9 +12,9 @@ namespace troupe {
 
 struct WorkerView {
   WorkerId id;
-  bool accepting = false;           // alive, not stalled, not draining
-  uint32_t requests = 0;            // routed there and not finished
-  uint64_t prompt_tokens = 0;       // of those requests
+  bool accepting = false;      // alive, not stalled, not draining
+  uint32_t requests = 0;       // routed there and not finished
+  uint64_t prompt_tokens = 0;  // of those requests
 };
 
 struct RouteView {

@@ -7,7 +7,8 @@
 
 namespace troupe {
 
-// Calls of the receiver hold the gate shared; unbind() closes it exclusively, and so waits for them.
+// Calls of the receiver hold the gate shared; unbind() closes it exclusively, and so waits for
+// them.
 struct LoopbackTransport::Binding {
   explicit Binding(MessageReceiver& r) : receiver(&r) {}
   std::shared_mutex gate;
@@ -47,7 +48,8 @@ Status LoopbackTransport::send(std::string_view endpoint, TrafficClass /*traffic
                                MessageWords words) {
   const size_t bytes = words.size() * sizeof(uint64_t);
   if (bytes > limits::kMessageBytesMax) {
-    return invalid_argument("a message of " + std::to_string(bytes) + " bytes exceeds the limit of " +
+    return invalid_argument("a message of " + std::to_string(bytes) +
+                            " bytes exceeds the limit of " +
                             std::to_string(limits::kMessageBytesMax) + "; send less at once");
   }
   std::shared_ptr<Binding> binding;

@@ -10,16 +10,26 @@ BOOST_AUTO_TEST_SUITE(serving_metrics)
 // Dashboards made for vLLM look for these; each exists before its first event.
 BOOST_AUTO_TEST_CASE(every_name_that_dashboards_expect_is_there_from_the_start) {
   const std::string page = ServingMetrics("some-model").serialize();
-  for (const char* name :
-       {"vllm:num_requests_running{", "vllm:num_requests_waiting{", "vllm:kv_cache_usage_perc{",
-        "vllm:prefix_cache_queries_total{", "vllm:prefix_cache_hits_total{",
-        "vllm:num_preemptions_total{", "vllm:prompt_tokens_total{", "vllm:generation_tokens_total{",
-        "vllm:time_to_first_token_seconds_bucket{", "vllm:inter_token_latency_seconds_bucket{",
-        "vllm:e2e_request_latency_seconds_bucket{", "vllm:request_queue_time_seconds_bucket{",
-        "vllm:request_inference_time_seconds_bucket{", "vllm:request_prefill_time_seconds_bucket{",
-        "vllm:request_decode_time_seconds_bucket{", "vllm:request_prompt_tokens_bucket{",
-        "vllm:request_generation_tokens_bucket{", "vllm:iteration_tokens_total_bucket{",
-        "vllm:request_params_n_bucket{", "vllm:request_params_max_tokens_bucket{"}) {
+  for (const char* name : {"vllm:num_requests_running{",
+                           "vllm:num_requests_waiting{",
+                           "vllm:kv_cache_usage_perc{",
+                           "vllm:prefix_cache_queries_total{",
+                           "vllm:prefix_cache_hits_total{",
+                           "vllm:num_preemptions_total{",
+                           "vllm:prompt_tokens_total{",
+                           "vllm:generation_tokens_total{",
+                           "vllm:time_to_first_token_seconds_bucket{",
+                           "vllm:inter_token_latency_seconds_bucket{",
+                           "vllm:e2e_request_latency_seconds_bucket{",
+                           "vllm:request_queue_time_seconds_bucket{",
+                           "vllm:request_inference_time_seconds_bucket{",
+                           "vllm:request_prefill_time_seconds_bucket{",
+                           "vllm:request_decode_time_seconds_bucket{",
+                           "vllm:request_prompt_tokens_bucket{",
+                           "vllm:request_generation_tokens_bucket{",
+                           "vllm:iteration_tokens_total_bucket{",
+                           "vllm:request_params_n_bucket{",
+                           "vllm:request_params_max_tokens_bucket{"}) {
     BOOST_TEST(page.find(name) != std::string::npos, "missing: " << name);
   }
   for (const char* reason : {"stop", "length", "abort", "error"}) {

@@ -1,7 +1,7 @@
 #pragma once
 // What every Transport must do, whatever carries its bytes. A transport's own test calls
-// check_conformance() with two of its instances that reach each other (or the same one twice), and a
-// function that waits until what was sent has arrived.
+// check_conformance() with two of its instances that reach each other (or the same one twice), and
+// a function that waits until what was sent has arrived.
 
 #include <boost/test/unit_test.hpp>
 
@@ -53,15 +53,16 @@ inline void refuses_what_breaks_a_rule(Transport& from, Transport& to) {
   BOOST_REQUIRE(to.bind("taken", collector).ok());
   BOOST_TEST((to.bind("taken", collector).code() == StatusCode::kInvalidArgument));
   const MessageWords huge(limits::kMessageBytesMax / sizeof(uint64_t) + 1);
-  BOOST_TEST((from.send("taken", TrafficClass::kTokens, huge).code() ==
-              StatusCode::kInvalidArgument));
+  BOOST_TEST(
+      (from.send("taken", TrafficClass::kTokens, huge).code() == StatusCode::kInvalidArgument));
   to.unbind("taken");
   BOOST_TEST(collector.received().empty());
   BOOST_TEST((from.send("taken", TrafficClass::kTokens, {1}).code() == StatusCode::kUnavailable));
   to.unbind("taken");  // harmless
 }
 
-// After unbind() has returned, no call of the receiver runs or comes, whatever others send meanwhile.
+// After unbind() has returned, no call of the receiver runs or comes, whatever others send
+// meanwhile.
 inline void unbind_is_a_fence(Transport& from, Transport& to) {
   for (int round = 0; round < 50; ++round) {
     auto collector = std::make_unique<Collector>();

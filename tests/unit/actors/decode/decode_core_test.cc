@@ -14,8 +14,8 @@ namespace {
 
 constexpr TokenId kEnd = 2;
 
-// A worker whose KV-cache manager is the real one and whose device says the next token as a function
-// of the position. Nothing happens until pump() or step() is called.
+// A worker whose KV-cache manager is the real one and whose device says the next token as a
+// function of the position. Nothing happens until pump() or step() is called.
 struct Fixture final : WorkerPorts {
   explicit Fixture(uint32_t blocks = 16) : manager({blocks}, hasher), decode(make(blocks)) {}
 
@@ -128,11 +128,10 @@ BOOST_AUTO_TEST_CASE(the_end_carries_the_time_of_each_stop_in_order) {
   f.route(1);
   f.run();
   const wire::End end = *f.emissions().back().end;
-  std::vector<wire::Stop> stops;
+  std::vector<Stop> stops;
   for (const auto& stop : end.stops) stops.push_back(stop.stop);
-  BOOST_TEST((stops == std::vector<wire::Stop>{wire::Stop::kReserved, wire::Stop::kPrefilled,
-                                               wire::Stop::kMoved, wire::Stop::kJoined,
-                                               wire::Stop::kFinished}));
+  BOOST_TEST((stops == std::vector<Stop>{Stop::kReserved, Stop::kPrefilled, Stop::kMoved,
+                                         Stop::kJoined, Stop::kFinished}));
 }
 
 BOOST_AUTO_TEST_CASE(a_repeated_routed_is_ignored_and_a_higher_attempt_replaces_the_lower) {

@@ -32,9 +32,13 @@ SamplingParams full_params() {
 }
 
 Request full_request() {
-  return {RequestId(7), "client's \"name\"", "gateway/0",
-          {1, 2, 49151}, {{SequenceId(8), full_params()}, {SequenceId(9), {}}},
-          "salt", at(123456789)};
+  return {RequestId(7),
+          "client's \"name\"",
+          "gateway/0",
+          {1, 2, 49151},
+          {{SequenceId(8), full_params()}, {SequenceId(9), {}}},
+          "salt",
+          at(123456789)};
 }
 
 std::vector<Message> every_message() {
@@ -61,7 +65,9 @@ std::vector<Message> every_message() {
   failed.end->error = {StatusCode::kContextLength, "too long", "prompt"};
   return {Accepted{full_request()},
           Routed{full_request(), 3},
-          Rejected{RequestId(7), 1, {StatusCode::kResourceExhausted, "full", ""},
+          Rejected{RequestId(7),
+                   1,
+                   {StatusCode::kResourceExhausted, "full", ""},
                    std::chrono::milliseconds(1500)},
           Cancelled{RequestId(7), {SequenceId(8), SequenceId(9)}},
           Cancelled{RequestId(7), {}},

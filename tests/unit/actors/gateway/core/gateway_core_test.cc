@@ -10,7 +10,9 @@ namespace {
 
 // Writes down what it hears, and can be told to cancel from inside a call.
 struct Listener final : GenerationListener {
-  void on_prompt_scores(std::span<const SampledToken> scores) override { score_count += scores.size(); }
+  void on_prompt_scores(std::span<const SampledToken> scores) override {
+    score_count += scores.size();
+  }
   void on_tokens(uint32_t choice, std::span<const SampledToken> tokens) override {
     for (const SampledToken& token : tokens) heard[choice].push_back(token.token);
     if (during_tokens) during_tokens();
@@ -178,7 +180,8 @@ BOOST_AUTO_TEST_CASE(prompt_scores_come_once_and_from_the_first_choice) {
   Fixture f;
   const RequestId id = f.submit(2, f.listener);
   for (const uint32_t choice : {0U, 0U, 1U}) {
-    wire::Emission emission{id, f.sequence(choice), 1, 0, {}, 0, {{5, -1.0F, {}}, {6, -2.0F, {}}}, {}};
+    wire::Emission emission{id, f.sequence(choice), 1, 0, {}, 0, {{5, -1.0F, {}}, {6, -2.0F, {}}},
+                            {}};
     f.gateway.on_emitted({WorkerId(0), 1, {}, {}, {}, {emission}});
   }
   BOOST_TEST(f.listener.score_count == 2U);
@@ -193,6 +196,8 @@ BOOST_AUTO_TEST_CASE(metrics_count_what_happened) {
   BOOST_TEST(f.metrics.prompt_tokens.Value() == 3.0);
   BOOST_TEST(f.metrics.finished_stop.Value() == 1.0);
   BOOST_TEST(f.metrics.finished_abort.Value() == 3.0);
+  BOOST_TEST(f.metrics.serialize().find("troupe_stop_seconds_count{engine=\"0\",model_name=\"m\","
+                                        "stop=\"finished\"} 1") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

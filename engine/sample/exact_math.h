@@ -30,22 +30,21 @@ inline constexpr double kExpUnderflow = -708.0;
   const Double2 shifted = x * kLog2E + kRound;
   const Double2 k = shifted - kRound;
   const Double2 r = (x - k * kLn2High) - k * kLn2Low;
-  constexpr double kInverseFactorials[] = {1.0 / 6227020800.0,
-                                           1.0 / 479001600.0,
-                                           1.0 / 39916800.0,
-                                           1.0 / 3628800.0,
-                                           1.0 / 362880.0,
-                                           1.0 / 40320.0,
-                                           1.0 / 5040.0,
-                                           1.0 / 720.0,
-                                           1.0 / 120.0,
-                                           1.0 / 24.0,
-                                           1.0 / 6.0,
-                                           1.0 / 2.0,
-                                           1.0,
-                                           1.0};
-  Double2 power = r * kInverseFactorials[0] + kInverseFactorials[1];
-  for (int i = 2; i < 14; ++i) power = power * r + kInverseFactorials[i];
+  // The series in powers of r², even and odd terms apart, so that two chains run side by side.
+  const Double2 r2 = r * r;
+  Double2 even = r2 * (1.0 / 479001600.0) + 1.0 / 3628800.0;
+  Double2 odd = r2 * (1.0 / 6227020800.0) + 1.0 / 39916800.0;
+  even = even * r2 + 1.0 / 40320.0;
+  odd = odd * r2 + 1.0 / 362880.0;
+  even = even * r2 + 1.0 / 720.0;
+  odd = odd * r2 + 1.0 / 5040.0;
+  even = even * r2 + 1.0 / 24.0;
+  odd = odd * r2 + 1.0 / 120.0;
+  even = even * r2 + 0.5;
+  odd = odd * r2 + 1.0 / 6.0;
+  even = even * r2 + 1.0;
+  odd = odd * r2 + 1.0;
+  const Double2 power = odd * r + even;
   // k's low bits, moved into the exponent's place; power is in [0.7, 1.5), so nothing overflows.
   const Int64x2 bits = std::bit_cast<Int64x2>(power) + (std::bit_cast<Int64x2>(shifted) << 52);
   return vanishes ? Double2{0.0, 0.0} : std::bit_cast<Double2>(bits);

@@ -10,10 +10,10 @@
 namespace troupe {
 
 struct SamplingParams {
-  float temperature = 1.0F;  // [0, 2]; 0 (and anything below 1e-5) is greedy
-  int32_t top_k = 0;         // 0: off
-  float top_p = 1.0F;        // (0, 1]
-  float min_p = 0.0F;        // [0, 1]; relative to the most probable token
+  float temperature = 1.0F;         // [0, 2]; 0 (and anything below 1e-5) is greedy
+  int32_t top_k = 0;                // 0: off
+  float top_p = 1.0F;               // (0, 1]
+  float min_p = 0.0F;               // [0, 1]; relative to the most probable token
   float repetition_penalty = 1.0F;  // > 0; over prompt and output, as in CTRL (Keskar et al. 2019)
   float presence_penalty = 0.0F;    // [-2, 2]; over output only
   float frequency_penalty = 0.0F;   // [-2, 2]; over output only
@@ -23,7 +23,7 @@ struct SamplingParams {
   std::vector<TokenId> stop_token_ids;  // sampled one of these: finish with `stop`
   bool ignore_eos = false;              // end tokens of the model do not finish the sequence
   uint32_t min_tokens = 0;              // no end or stop token before this many output tokens
-  uint32_t max_tokens = 0;              // output tokens at most; ≥ 1 unless only the prompt is scored
+  uint32_t max_tokens = 0;  // output tokens at most; ≥ 1 unless only the prompt is scored
 
   // -1: no log-probabilities; k ≥ 0: that of the chosen token and of the k most probable ones.
   // They are the model's own: of the raw logits, before temperature, penalties, bias and filters.
@@ -43,8 +43,8 @@ struct TokenLogprob {
 // One token and, where asked for, its log-probability among the alternatives.
 struct SampledToken {
   TokenId token = 0;
-  float logprob = 0.0F;                // meaningful when logprobs ≥ 0
-  std::vector<TokenLogprob> top;       // most probable first; ties by lower token id
+  float logprob = 0.0F;           // meaningful when logprobs ≥ 0
+  std::vector<TokenLogprob> top;  // most probable first; ties by lower token id
   bool operator==(const SampledToken&) const = default;
 };
 

@@ -75,6 +75,9 @@ class Tokenizer final {
   [[nodiscard]] Result<std::string> decode(std::span<const TokenId> ids) const;
 
   [[nodiscard]] size_t vocab_size() const { return types_.size(); }
+  // A text of n bytes takes at least n / longest_token_bytes() tokens: one that can not fit a
+  // context is refused without encoding it. (Exact only for text whose every byte has a token.)
+  [[nodiscard]] size_t longest_token_bytes() const { return longest_token_bytes_; }
   [[nodiscard]] bool has_token(TokenId id) const {
     return id >= 0 && static_cast<size_t>(id) < types_.size();
   }
@@ -106,6 +109,7 @@ class Tokenizer final {
 
   std::string bytes_;                   // the tokens' raw bytes, one after the other
   std::vector<uint32_t> byte_offsets_;  // token i is [byte_offsets_[i], byte_offsets_[i + 1])
+  size_t longest_token_bytes_ = 0;
   std::vector<TokenType> types_;
   // The token of each single byte. A byte without one has the id vocab_size(): no merge knows that
   // id.

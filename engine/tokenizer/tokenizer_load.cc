@@ -93,6 +93,7 @@ Status Tokenizer::take_tokens(const TokenizerSpec& spec) {
     if (stands_for_itself(types_[i]) || !alphabet.decode(spec.tokens[i], bytes_))
       bytes_ += spec.tokens[i];
     byte_offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
+    longest_token_bytes_ = std::max(longest_token_bytes_, bytes_.size() - byte_offsets_[i]);
   }
   return ok_status();
 }
@@ -138,7 +139,7 @@ Status Tokenizer::take_merges(const TokenizerSpec& spec) {
     if (left_id == kNoToken || right_id == kNoToken || merged_id == kNoToken)
       return damaged("merge " + std::to_string(rank) + " ('" + to_valid_utf8(merge) +
                      "') has a part or a result that is no token");
-    merges_->add(left_id, right_id, static_cast<uint32_t>(rank), merged_id);
+    merges_->add(left_id, right_id, merged_id);
   }
   return ok_status();
 }

@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(random_tables_and_words_merge_as_the_definition_says) {
       const auto left = static_cast<TokenId>(random() % static_cast<uint64_t>(tokens + rank));
       const auto right = static_cast<TokenId>(random() % static_cast<uint64_t>(tokens + rank));
       const auto merged = tokens + static_cast<TokenId>(rank);
-      table.add(left, right, rank, merged);
+      table.add(left, right, merged);
       merges.insert({{left, right}, {rank, merged}});  // keeps the first, too
     }
     MergeTable::Scratch scratch;
@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(random_tables_and_words_merge_as_the_definition_says) {
 
 BOOST_AUTO_TEST_CASE(equal_pairs_are_merged_from_the_left) {
   MergeTable table(1);
-  table.add(1, 1, 0, 2);
+  table.add(1, 1, 2);
   MergeTable::Scratch scratch;
   std::vector<TokenId> word = {1, 1, 1};
   table.apply(word, scratch);

@@ -1,5 +1,5 @@
-// Reads any bytes as the body of each POST endpoint: whatever comes, it must end in a checked request
-// or in an error that is a short, strict JSON text.
+// Reads any bytes as the body of each POST endpoint: whatever comes, it must end in a checked
+// request or in an error that is a short, strict JSON text.
 
 #include <cstddef>
 #include <cstdint>

@@ -138,21 +138,23 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
   kj::Promise<void> handleApplicationError(
       kj::Exception e, kj::Maybe<kj::HttpService::Response&> response) override {
     if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::READY_NOW;
+    const std::string_view text(e.getDescription().begin(), e.getDescription().size());
+    const auto says = [&](const char* part) { return text.find(part) != std::string_view::npos; };
+    // KJ's parser reports these by exceptions of its own; all of them are the client's doing.
+    const bool too_large = says("headers too large");
+    const bool framing =
+        says("chunk size") || says("transfer encoding") || says("Transfer-Encoding");
     KJ_IF_MAYBE (open, response) {
-      const std::string_view text(e.getDescription().begin(), e.getDescription().size());
-      // KJ's parser reports these by exceptions of its own; all of them are the client's doing.
-      const bool too_long = text.find("too long") != std::string_view::npos ||
-                            text.find("too large") != std::string_view::npos;
-      const bool framing = text.find("ntity-body") != std::string_view::npos ||
-                           text.find("chunk") != std::string_view::npos ||
-                           text.find("transfer") != std::string_view::npos ||
-                           text.find("Content-Length") != std::string_view::npos;
-      if (too_long) return send_protocol_error(431, "the request's header is too large", *open);
+      if (too_large) return send_protocol_error(431, "the request's header is too large", *open);
       if (framing) return send_protocol_error(400, "the request's framing is malformed", *open);
       LOG(ERROR) << "an HTTP handler failed: " << kj::str(e).cStr();
       return send_protocol_error(500, "the server failed to handle the request; report it", *open);
     }
-    LOG(ERROR) << "an HTTP response broke off: " << kj::str(e).cStr();
+    if (too_large || framing) {
+      VLOG(1) << "http connection cut: " << kj::str(e.getDescription()).cStr();
+    } else {
+      LOG(ERROR) << "an HTTP response broke off: " << kj::str(e).cStr();
+    }
     return kj::READY_NOW;
   }
 

@@ -80,6 +80,23 @@ std::string_view view(kj::StringPtr text) {
   return {text.begin(), text.size()};
 }
 
+// What is wrong with how the request says where its body ends, or null. KJ itself takes any
+// Content-Length that begins with digits, and joins several of them by commas.
+const char* framing_fault(const kj::HttpHeaders& headers) {
+  KJ_IF_MAYBE (length, headers.get(kj::HttpHeaderId::CONTENT_LENGTH)) {
+    if (headers.get(kj::HttpHeaderId::TRANSFER_ENCODING) != nullptr) {
+      return "Content-Length and Transfer-Encoding exclude each other; send one of them";
+    }
+    const std::string_view text = view(*length);
+    uint64_t bytes = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), bytes);
+    if (parsed.ec == std::errc::invalid_argument || parsed.ptr != text.data() + text.size()) {
+      return "Content-Length must be one decimal number";
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 HttpService::HttpService(HttpContext& context, kj::AsyncIoStream& connection)
@@ -104,15 +121,11 @@ kj::Promise<void> HttpService::request(kj::HttpMethod method, kj::StringPtr url,
                                        const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
                                        Response& response) {
   Facts facts = make_facts(method, url, headers);
-  if (headers.get(kj::HttpHeaderId::CONTENT_LENGTH) != nullptr &&
-      headers.get(kj::HttpHeaderId::TRANSFER_ENCODING) != nullptr) {
-    // Two opinions on where the body ends are how requests are smuggled past proxies, so what
-    // follows on this connection is not to be trusted either.
+  if (const char* fault = framing_fault(headers); fault != nullptr) {
+    // Two opinions on where a body ends are how requests are smuggled past proxies, so what follows
+    // on this connection is not to be trusted either.
     context_.close_connection = true;
-    return send_error(context_, facts, response,
-                      make_error(400, "invalid_framing",
-                                 "Content-Length and Transfer-Encoding exclude each other; send "
-                                 "one of them"));
+    return send_error(context_, facts, response, make_error(400, "invalid_framing", fault));
   }
   const bool reads = method == kj::HttpMethod::GET || method == kj::HttpMethod::HEAD;
   if (facts.path.starts_with(kModelPrefix) && facts.path.size() > kModelPrefix.size() && reads) {

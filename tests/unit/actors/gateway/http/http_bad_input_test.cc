@@ -214,6 +214,14 @@ BOOST_FIXTURE_TEST_CASE(smuggled_requests_are_not_served, BadInputFixture) {
   }
 }
 
+BOOST_FIXTURE_TEST_CASE(broken_chunks_are_refused, BadInputFixture) {
+  start();
+  Client client(*this);
+  client.send("POST /tokenize HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+  expect(client.reply(), 400, "invalid_http");
+  client.read_to_end();
+}
+
 BOOST_FIXTURE_TEST_CASE(floods_of_headers_are_refused_and_closed, BadInputFixture) {
   start();
   std::string many = "GET /ping HTTP/1.1\r\nHost: x\r\n";

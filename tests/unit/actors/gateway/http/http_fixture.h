@@ -3,6 +3,7 @@
 
 #include <kj/async-io.h>
 #include <kj/debug.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>

@@ -291,8 +291,8 @@ BOOST_AUTO_TEST_CASE(conversations_are_refused_at_the_first_fault) {
            400, "messages[0].tool_calls[0].function.arguments", kInvalid},
           {message(R"({"role":"assistant","tool_calls":[{"type":"x","function":{"name":"f"}}]})"),
            400, "messages[0].tool_calls[0].type", kInvalid},
-          {message(
-               R"({"role":"user","content":"x","tool_calls":[{"id":"c","function":{"name":"f"}}]})"),
+          {message(R"({"role":"user","content":"x",)"
+                   R"("tool_calls":[{"id":"c","function":{"name":"f"}}]})"),
            400, "messages[0].tool_calls", kInvalid, "only for assistant"},
       },
       parse_chat_body);

@@ -106,7 +106,8 @@ BOOST_AUTO_TEST_CASE(tools_that_may_not_be_called_are_ignored) {
 BOOST_AUTO_TEST_CASE(contents_of_all_forms_become_one_text) {
   const auto out = messages(
       R"([{"role":"developer","content":"rules"},
-          {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"name":"n"},
+          {"role":"user","name":"n",
+           "content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
           {"role":"assistant","content":"","refusal":null},
           {"role":"user","content":"\ud83e\udda6"}])");
   BOOST_TEST(out[0].dump() == R"({"role":"system","content":"rules"})");

@@ -9,11 +9,12 @@ import xllamacpp
 class LlamaServer:
     """One model, served on a loopback port for as long as this object lives."""
 
-    def __init__(self, model, context=512, threads=2, cache_type=None, flash_attention=True):
+    def __init__(self, model, context=512, parallel=1, threads=1, cache_type=None,
+                 flash_attention=True):
         params = xllamacpp.CommonParams()
         params.model.path = str(model)
-        params.n_ctx = context
-        params.n_parallel = 1
+        params.n_ctx = context * parallel
+        params.n_parallel = parallel
         params.cpuparams.n_threads = threads
         params.cpuparams_batch.n_threads = threads
         params.warmup = False

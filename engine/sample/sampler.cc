@@ -50,6 +50,7 @@ Highest find_highest(std::span<const float> logits) {
   Int32x4 nan = {};
   size_t i = 0;
   for (; i + 16 <= logits.size(); i += 16) {
+#pragma GCC unroll 4  // or the compiler keeps the running values in memory
     for (size_t j = 0; j < 4; ++j) {
       const Float4 lanes = load4(&logits[i + 4 * j]);
       highest[j] = lanes > highest[j] ? lanes : highest[j];
@@ -73,6 +74,7 @@ TokenId find_first(std::span<const float> logits, float wanted) {
   size_t i = 0;
   for (; i + 16 <= logits.size(); i += 16) {
     Int32x4 equal = {};
+#pragma GCC unroll 4
     for (size_t j = 0; j < 4; ++j) equal |= load4(&logits[i + 4 * j]) == wanted4;
     if (any(equal)) break;
   }
@@ -87,6 +89,7 @@ double sum_exponentials(std::span<const float> logits, float peak) {
   Double2 sums[4] = {};
   size_t i = 0;
   for (; i + 8 <= logits.size(); i += 8) {
+#pragma GCC unroll 4
     for (size_t j = 0; j < 4; ++j) {
       const float* from = &logits[i + 2 * j];
       sums[j] += exp_nonpositive(Double2{from[0], from[1]} - peak2);
@@ -337,6 +340,7 @@ TokenId Sampler::draw(uint64_t seed, uint64_t position) const {
     double sums[4] = {};
     size_t i = begin;
     for (; i + 4 <= end; i += 4)
+#pragma GCC unroll 4
       for (size_t j = 0; j < 4; ++j) sums[j] += weights_[i + j];
     for (; i < end; ++i) sums[0] += weights_[i];
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);

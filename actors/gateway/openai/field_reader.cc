@@ -57,7 +57,9 @@ Status FieldReader::read(std::string_view name, double low, double high, float& 
   if (value == nullptr) return ok_status();
   const bool number = value->is_number();
   const double d = number ? value->get<double>() : 0.0;
-  const bool above = low_rule == Bound::kClosed ? d >= low : d > low;
+  // What is taken is the nearest float: 1e-60 is 0.
+  const auto taken = static_cast<float>(d);
+  const bool above = low_rule == Bound::kClosed ? d >= low : taken > static_cast<float>(low);
   // Written so that a NaN, should one ever arrive, is refused.
   if (!number || !(above && d <= high)) {
     const char* open = low_rule == Bound::kClosed ? "[" : "(";
@@ -66,7 +68,7 @@ Status FieldReader::read(std::string_view name, double low, double high, float& 
                          format_number(high) + "]",
                      *value);
   }
-  out = static_cast<float>(d);
+  out = taken;
   return ok_status();
 }
 

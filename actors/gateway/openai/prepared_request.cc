@@ -5,14 +5,16 @@
 
 #include "actors/gateway/openai/request_limits.h"
 #include "base/assert.h"
+#include "engine/sample/validate.h"
 #include "engine/tokenizer/detokenizer.h"
 
 namespace troupe {
 
 namespace {
 
-Status set_max_tokens(const GenerationBody& body, uint32_t context_tokens, const std::string& param,
-                      PreparedPrompt& prompt) {
+Status set_max_tokens(const GenerationBody& body, const ServedModel& model,
+                      const std::string& param, PreparedPrompt& prompt) {
+  const uint32_t context_tokens = model.context_tokens;
   const size_t used = prompt.tokens.size();
   const bool prompt_only = body.max_tokens == 0U;
   if (used > context_tokens || (used == context_tokens && !prompt_only)) {
@@ -28,14 +30,30 @@ Status set_max_tokens(const GenerationBody& body, uint32_t context_tokens, const
   } else {
     prompt.max_tokens = body.api == Api::kChat ? room : std::min(room, kCompletionTokensDefault);
   }
-  // An explicit limit was compared where the body was parsed.
+  // Here too, since the limit may be the default one.
   if (body.sampling.min_tokens > prompt.max_tokens) {
     return invalid_argument("min_tokens must be at most the " + std::to_string(prompt.max_tokens) +
                                 " tokens that may be generated; got " +
                                 std::to_string(body.sampling.min_tokens),
                             "min_tokens");
   }
-  return ok_status();
+  if (prompt_only) return ok_status();
+  // The engine's own rules, in case they are narrower than what the parser lets through.
+  SamplingParams params = body.sampling;
+  params.max_tokens = prompt.max_tokens;
+  return validate(params, {static_cast<uint32_t>(model.tokenizer.vocab_size()), context_tokens,
+                           body.api == Api::kChat ? "top_logprobs" : "logprobs"});
+}
+
+Status check_bias_copies(const GenerationBody& body) {
+  const uint64_t prompts = body.api == Api::kChat ? 1 : body.prompts.size();
+  const uint64_t copies = body.sampling.logit_bias.size() * prompts * body.choices;
+  if (copies <= kBiasCopiesMax) return ok_status();
+  return invalid_argument("logit_bias has " + std::to_string(body.sampling.logit_bias.size()) +
+                              " entries for " + std::to_string(prompts * body.choices) +
+                              " choices; entries times choices must be at most " +
+                              std::to_string(kBiasCopiesMax),
+                          "logit_bias");
 }
 
 Result<PreparedPrompt> prepare_raw(RawPrompt raw, const GenerationBody& body,
@@ -68,6 +86,7 @@ Result<PreparedPrompt> prepare_raw(RawPrompt raw, const GenerationBody& body,
 
 Result<PreparedRequest> prepare_request(GenerationBody body, const ServedModel& model,
                                         const PromptEncoder& encoder, int64_t unix_seconds) {
+  TROUPE_RETURN_IF_ERROR(check_bias_copies(body));
   PreparedRequest out;
   if (body.api == Api::kChat) {
     PreparedPrompt prompt;
@@ -77,7 +96,7 @@ Result<PreparedRequest> prepare_request(GenerationBody body, const ServedModel& 
     if (prompt.tokens.empty()) {
       return invalid_argument("the chat template made an empty prompt of the messages", "messages");
     }
-    TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model.context_tokens, "messages", prompt));
+    TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model, "messages", prompt));
     out.prompts.push_back(std::move(prompt));
     body.messages = nullptr;  // rendered; no need to keep a conversation for minutes
   }
@@ -86,7 +105,7 @@ Result<PreparedRequest> prepare_request(GenerationBody body, const ServedModel& 
         body.prompts.size() == 1 ? "prompt" : "prompt[" + std::to_string(i) + "]";
     TROUPE_ASSIGN_OR_RETURN(PreparedPrompt prompt,
                             prepare_raw(std::move(body.prompts[i]), body, model, encoder, param));
-    TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model.context_tokens, param, prompt));
+    TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model, param, prompt));
     out.prompts.push_back(std::move(prompt));
   }
   body.prompts.clear();

@@ -10,6 +10,7 @@
 #include "actors/gateway/openai/messages.h"
 #include "actors/gateway/openai/request_limits.h"
 #include "actors/gateway/openai/sampling_fields.h"
+#include "engine/sample/validate.h"
 
 namespace troupe {
 
@@ -308,7 +309,7 @@ Status parse_chat_logprobs(const FieldReader& fields, SamplingParams& out) {
   bool logprobs = false;
   std::optional<int64_t> top;
   TROUPE_RETURN_IF_ERROR(fields.read("logprobs", logprobs));
-  TROUPE_RETURN_IF_ERROR(fields.read("top_logprobs", 0, kTopLogprobsMax, top));
+  TROUPE_RETURN_IF_ERROR(fields.read("top_logprobs", 0, kLogprobsMax, top));
   if (top && !logprobs) {
     return invalid_argument("top_logprobs needs logprobs to be true", "top_logprobs");
   }
@@ -380,7 +381,7 @@ Status parse_prompts(const FieldReader& fields, const RequestRules& rules, Gener
 
 Status parse_completions_only(const FieldReader& fields, GenerationBody& out) {
   std::optional<int64_t> logprobs;
-  TROUPE_RETURN_IF_ERROR(fields.read("logprobs", 0, kTopLogprobsMax, logprobs));
+  TROUPE_RETURN_IF_ERROR(fields.read("logprobs", 0, kLogprobsMax, logprobs));
   out.sampling.logprobs = static_cast<int32_t>(logprobs.value_or(-1));
   TROUPE_RETURN_IF_ERROR(fields.read("echo", out.echo));
   if (out.echo) out.sampling.prompt_logprobs = out.sampling.logprobs;

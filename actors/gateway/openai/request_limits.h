@@ -14,8 +14,8 @@ inline constexpr uint32_t kContentPartsMax = 1024;  // in one message
 inline constexpr uint32_t kToolCallsMax = 128;      // in one message
 inline constexpr uint32_t kStopsMax = 4;            // stop strings
 inline constexpr size_t kStopBytesMax = 1024;       // of one stop string
-inline constexpr uint32_t kStopTokenIdsMax = 64;
-inline constexpr uint32_t kTopLogprobsMax = 20;
+// Entries of logit_bias times choices of all prompts: each choice gets a copy.
+inline constexpr uint64_t kBiasCopiesMax = uint64_t{1} << 20;
 inline constexpr size_t kCacheSaltBytesMax = 256;
 inline constexpr uint32_t kCompletionTokensDefault = 16;  // max_tokens of /v1/completions
 inline constexpr size_t kErrorBytesMax = 1024;            // of an error message

@@ -7,6 +7,7 @@
 #include "actors/gateway/openai/json_parse.h"
 #include "actors/gateway/openai/request_limits.h"
 #include "actors/gateway/text/escape.h"
+#include "engine/sample/validate.h"
 
 namespace troupe {
 

@@ -8,6 +8,7 @@
 #include "actors/gateway/openai/api_error.h"
 #include "actors/gateway/openai/request.h"
 #include "actors/gateway/openai/request_limits.h"
+#include "engine/sample/validate.h"
 
 namespace troupe {
 namespace {
@@ -149,6 +150,7 @@ BOOST_AUTO_TEST_CASE(sampling_parameters_are_refused_outside_their_range_or_type
       {chat(R"("temperature":[1])"), 400, "temperature", kInvalid, "got an array"},
       {chat(R"("top_p":0)"), 400, "top_p", kInvalid, "(0, 1]; got 0"},
       {chat(R"("top_p":1.1)"), 400, "top_p", kInvalid},
+      {chat(R"("top_p":1e-60)"), 400, "top_p", kInvalid, "(0, 1]"},
       {chat(R"("top_p":-1)"), 400, "top_p", kInvalid},
       {chat(R"("top_k":-2)"), 400, "top_k", kInvalid},
       {chat(R"("top_k":1.5)"), 400, "top_k", kInvalid, "integer"},

@@ -124,6 +124,19 @@ BOOST_FIXTURE_TEST_CASE(an_empty_prompt_is_refused_by_its_place_in_the_batch, Fi
   BOOST_TEST(prepared.status().param() == "prompt[1]");
 }
 
+BOOST_FIXTURE_TEST_CASE(a_small_request_cannot_buy_many_copies_of_a_large_bias, Fixture) {
+  GenerationBody body;
+  body.choices = 16;
+  body.messages = nlohmann::ordered_json::array();
+  for (TokenId token = 0; token < (1 << 17); ++token) {
+    body.sampling.logit_bias.emplace_back(token, 1.0F);
+  }
+  const auto prepared = prepare_request(body, model.served(), encoder, 0);
+  BOOST_REQUIRE(!prepared.ok());
+  BOOST_TEST(prepared.status().param() == "logit_bias");
+  BOOST_TEST(prepared.status().message().find("16 choices") != std::string::npos);
+}
+
 BOOST_FIXTURE_TEST_CASE(min_tokens_beyond_the_default_limit_are_refused, Fixture) {
   const auto prepared = prepare_completion(R"("prompt":"x","min_tokens":17)");
   BOOST_REQUIRE(!prepared.ok());

@@ -31,11 +31,11 @@ class ChatApiTest(unittest.TestCase):
         self.assertEqual(usage.total_tokens, usage.prompt_tokens + usage.completion_tokens)
 
     def test_the_conversation_is_remembered_from_the_messages(self):
-        messages = [{"role": "system", "content": "You are a helpful assistant."},
-                    {"role": "user", "content": "My name is Zebedee."},
-                    {"role": "assistant", "content": "Hello Zebedee!"},
-                    {"role": "user", "content": "What is my name?"}]
-        self.assertIn("Zebedee", self.create(messages, max_tokens=30).choices[0].message.content)
+        messages = [{"role": "user", "content": "What colour is my car? It is purple."},
+                    {"role": "assistant", "content": "Your car is purple."},
+                    {"role": "user", "content": "What colour is my car?"}]
+        self.assertIn("purple", self.create(messages, max_tokens=30).choices[0].message.content)
+        self.assertNotIn("purple", self.create(messages[-1:]).choices[0].message.content)
 
     def test_a_stream_gives_the_same_text_as_one_answer(self):
         whole = self.create(OPEN_QUESTION, max_tokens=40)

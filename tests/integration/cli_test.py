@@ -5,7 +5,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from server import MODEL_FILE, TROUPE
+from server import MODEL, MODEL_FILE, TROUPE, shared_server
 
 INSTRUCTION_SETS = {  # by the flags of /proc/cpuinfo that they need
     "scalar": set(), "avx2": {"avx2", "fma", "f16c"},
@@ -78,10 +78,19 @@ class CliTest(unittest.TestCase):
                          self.generate(prompt, *flags))
 
     def test_chat_answers_and_keeps_the_history(self):
-        run = troupe("chat", MODEL_FILE, "--temperature", 0, "--max-tokens", 40,
-                     text="My name is Zebedee.\nWhat is my name?\n")
+        lines = ["Name a fruit.", "Name another one."]
+        run = troupe("chat", MODEL_FILE, "--temperature", 0, "--max-tokens", 30,
+                     text="".join(line + "\n" for line in lines))
         self.assertEqual(run.returncode, 0, run.stderr[-2000:])
-        self.assertIn("Zebedee", run.stdout[len(run.stdout) // 3:])
+        # What the server answers when the client sends the history.
+        messages, answers = [], []
+        for line in lines:
+            messages.append({"role": "user", "content": line})
+            answers.append(shared_server().post("/v1/chat/completions", {
+                "model": MODEL, "messages": messages, "temperature": 0, "max_tokens": 30})
+                .json()["choices"][0]["message"]["content"])
+            messages.append({"role": "assistant", "content": answers[-1]})
+        self.assertEqual(run.stdout, "".join(answer + "\n" for answer in answers))
 
     def test_chat_without_a_line_ends_quietly(self):
         run = troupe("chat", MODEL_FILE, text="")

@@ -67,6 +67,8 @@ class MetricsTest(unittest.TestCase):
                          prompt + 7 - 1 - answer["usage"]["prompt_tokens_details"]["cached_tokens"])
 
     def test_every_kv_block_is_accounted_for(self):
+        self.server.complete("A prompt that fills more than one block. " * 4, max_tokens=1)
+        self.server.wait_idle()
         values = {name: sum(samples.values()) for name, samples in self.server.metrics().items()}
         self.assertEqual(values["troupe_kv_blocks_free"] + values["troupe_kv_blocks_cached"]
                          + values["troupe_kv_blocks_held"], values["troupe_kv_blocks_total"])

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/chat_template/limits.h"
+#include "engine/chat_template/text.h"
 #include "troupe/status.h"
 
 namespace troupe::chat_template {
@@ -40,6 +41,13 @@ class Budget {
     }
     return work(added);
   }
+  // The same for a text with origins, whose runs take space too.
+  Status append(const TemplateText& to, const TemplateText& added) {
+    TROUPE_RETURN_IF_ERROR(grow(to.size(), added.size()));
+    return work(added.runs().size() * sizeof(TemplateText::Run));
+  }
+  // A text with origins, or parts of it, is about to be copied.
+  Status copy(const TemplateText& text) { return append(TemplateText(), text); }
   // A text of this size is about to be made.
   Status text(uint64_t bytes) { return grow(0, bytes); }
   // A list or dict of this many elements is about to be made.

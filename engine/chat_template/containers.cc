@@ -84,7 +84,7 @@ bool is_inside(int64_t index, const SliceBounds& bounds) {
 Result<TemplateValue> slice_text(Budget& budget, const TemplateText& text,
                                  const TemplateValue& start, const TemplateValue& stop,
                                  const TemplateValue& step) {
-  TROUPE_RETURN_IF_ERROR(budget.text(text.size()));
+  TROUPE_RETURN_IF_ERROR(budget.copy(text));
   // Byte offsets of the characters and of the end; the characters themselves are bytes in ASCII.
   std::vector<size_t> offsets;
   const std::string& bytes = text.bytes();
@@ -159,7 +159,9 @@ Result<TemplateValue> get_slice(Budget& budget, const TemplateValue& object,
                                 const TemplateValue& start, const TemplateValue& stop,
                                 const TemplateValue& step) {
   if (object.is(Kind::kText)) return slice_text(budget, object.as_text(), start, stop, step);
-  if (!object.is_array()) return TemplateValue();
+  if (!object.is_array()) {
+    return invalid_argument("a '" + std::string(object.type_name()) + "' cannot be sliced");
+  }
   const TemplateValue::List& list = object.as_list();
   TROUPE_ASSIGN_OR_RETURN(const SliceBounds bounds,
                           slice_bounds(static_cast<int64_t>(list.size()), start, stop, step));

@@ -349,7 +349,7 @@ Result<TemplateValue> Renderer::value_of(const Concatenation& node, int line) {
     TROUPE_ASSIGN_OR_RETURN(const TemplateValue value, evaluate(*part));
     const Result<TemplateText> text = to_text(budget_, value);
     if (!text.ok()) return located(line, text.status());
-    if (Status status = budget_.grow(result.size(), text.value().size()); !status.ok()) {
+    if (Status status = budget_.append(result, text.value()); !status.ok()) {
       return located(line, status);
     }
     result.append(text.value());

@@ -189,8 +189,7 @@ Status JsonWriter::write_string(std::string_view text) {
       out_.push_back(kLetters[escape]);
     } else if (point.value < 0x20 ||
                (options_.is_ascii && point.value > 0x7E && point.value < kBadByte)) {
-      // Python leaves DEL alone even in ASCII mode.
-      point.value == 0x7F ? out_.push_back('\x7F') : write_escape(point.value);
+      write_escape(point.value);
     } else {
       out_.append(text.substr(at, point.bytes));
     }
@@ -305,7 +304,9 @@ std::string float_repr(double value) {
   TROUPE_ASSERT(scientific.ec == std::errc(), value);
   const std::string_view text(buffer, scientific.ptr - buffer);
   const size_t mark = text.find('e');
-  const int exponent = std::atoi(text.data() + mark + 1);
+  const size_t sign_bytes = text[mark + 1] == '+' ? 1 : 0;
+  int exponent = 0;
+  std::from_chars(text.data() + mark + 1 + sign_bytes, scientific.ptr, exponent);
   // Python writes plain decimals from 1e-4 up to below 1e16.
   if (exponent < -4 || exponent >= 16) return std::string(text);
   char plain[64];
@@ -319,7 +320,7 @@ std::string float_repr(double value) {
 Result<TemplateText> to_text(Budget& budget, const TemplateValue& value) {
   if (value.is(Kind::kUndefined)) return TemplateText();
   if (value.is(Kind::kText)) {
-    TROUPE_RETURN_IF_ERROR(budget.text(value.as_text().size()));
+    TROUPE_RETURN_IF_ERROR(budget.copy(value.as_text()));
     return value.as_text();
   }
   std::string out;

@@ -113,7 +113,7 @@ Result<TemplateValue> remove_affix_method(Budget& budget, const TemplateValue& o
   TROUPE_ASSIGN_OR_RETURN(const auto bound, bind<1>(arguments, {"affix"}, 1));
   TROUPE_ASSIGN_OR_RETURN(const TemplateText* affix, text_argument(*bound[0]));
   const TemplateText& text = object.as_text();
-  TROUPE_RETURN_IF_ERROR(budget.text(text.size()));
+  TROUPE_RETURN_IF_ERROR(budget.copy(text));
   if (side == Side::kLeft && text.bytes().starts_with(affix->bytes())) {
     return TemplateValue::text(text.slice(affix->size(), text.size()));
   }
@@ -149,8 +149,9 @@ Result<TemplateValue> join_method(Budget& budget, const TemplateValue& object,
   TemplateText result;
   for (size_t i = 0; i < list.size(); ++i) {
     TROUPE_ASSIGN_OR_RETURN(const TemplateText* part, text_argument(list[i]));
-    TROUPE_RETURN_IF_ERROR(budget.grow(result.size(), object.as_text().size() + part->size()));
+    TROUPE_RETURN_IF_ERROR(budget.append(result, object.as_text()));
     if (i > 0) result.append(object.as_text());
+    TROUPE_RETURN_IF_ERROR(budget.append(result, *part));
     result.append(*part);
   }
   return TemplateValue::text(std::move(result));
@@ -286,7 +287,15 @@ Result<TemplateValue> count_list_method(Budget& budget, const TemplateValue& obj
   return TemplateValue::integer(count);
 }
 
-constexpr std::array<NamedMethod, 2> kListMethods = {{
+// Values never change, so a copy is the thing itself.
+Result<TemplateValue> copy_method(Budget&, const TemplateValue& object,
+                                  const CallArguments& arguments) {
+  TROUPE_RETURN_IF_ERROR(expect_no_arguments(arguments));
+  return object;
+}
+
+constexpr std::array<NamedMethod, 3> kListMethods = {{
+    {"copy", copy_method},
     {"count", count_list_method},
     {"index", index_method},
 }};
@@ -325,13 +334,6 @@ Result<TemplateValue> values_method(Budget& budget, const TemplateValue& object,
   TemplateValue::List list;
   for (const auto& [key, value] : object.as_dict()) list.push_back(value);
   return make_list(budget, std::move(list));
-}
-
-// Values never change, so a copy is the thing itself.
-Result<TemplateValue> copy_method(Budget&, const TemplateValue& object,
-                                  const CallArguments& arguments) {
-  TROUPE_RETURN_IF_ERROR(expect_no_arguments(arguments));
-  return object;
 }
 
 constexpr std::array<NamedMethod, 5> kDictMethods = {{

@@ -135,8 +135,7 @@ Result<TemplateValue> repeat(Budget& budget, const TemplateValue& sequence, int6
     const TemplateText& text = sequence.as_text();
     TemplateText result;
     for (uint64_t i = 0; i < count && !text.empty(); ++i) {
-      TROUPE_RETURN_IF_ERROR(budget.steps(1));
-      TROUPE_RETURN_IF_ERROR(budget.grow(result.size(), text.size()));
+      TROUPE_RETURN_IF_ERROR(budget.append(result, text));
       result.append(text);
     }
     return TemplateValue::text(std::move(result));
@@ -154,8 +153,9 @@ Result<TemplateValue> repeat(Budget& budget, const TemplateValue& sequence, int6
 Result<TemplateValue> concatenate(Budget& budget, const TemplateValue& left,
                                   const TemplateValue& right) {
   if (left.is(Kind::kText)) {
-    TROUPE_RETURN_IF_ERROR(budget.text(left.as_text().size() + right.as_text().size()));
+    TROUPE_RETURN_IF_ERROR(budget.copy(left.as_text()));
     TemplateText text = left.as_text();
+    TROUPE_RETURN_IF_ERROR(budget.append(text, right.as_text()));
     text.append(right.as_text());
     return TemplateValue::text(std::move(text));
   }

@@ -75,11 +75,11 @@ Status Renderer::print(const TemplateValue& value, int line) {
   Status status;
   if (value.is(Kind::kText)) {
     const TemplateText& text = value.as_text();
-    status = budget_.grow(sink_->size(), text.size());
+    status = budget_.append(*sink_, text);
     if (status.ok()) sink_->append(text);
   } else {
     const Result<TemplateText> text = to_text(budget_, value);
-    status = text.ok() ? budget_.grow(sink_->size(), text.value().size()) : text.status();
+    status = text.ok() ? budget_.append(*sink_, text.value()) : text.status();
     if (status.ok()) sink_->append(text.value());
   }
   return status.ok() ? status : located(line, status);

@@ -81,8 +81,9 @@ Result<TemplateValue> join_filter(Budget& budget, const TemplateValue& input,
   for (size_t i = 0; i < list.size(); ++i) {
     TROUPE_ASSIGN_OR_RETURN(const TemplateValue part, path.get(budget, list[i]));
     TROUPE_ASSIGN_OR_RETURN(const TemplateText text, to_text(budget, part));
-    TROUPE_RETURN_IF_ERROR(budget.grow(result.size(), separator.size() + text.size()));
+    TROUPE_RETURN_IF_ERROR(budget.append(result, separator));
     if (i > 0) result.append(separator);
+    TROUPE_RETURN_IF_ERROR(budget.append(result, text));
     result.append(text);
   }
   return TemplateValue::text(std::move(result));

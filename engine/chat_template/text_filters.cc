@@ -71,7 +71,8 @@ Result<TemplateValue> indent_filter(Budget& budget, const TemplateValue& input,
   const bool indents_blank = bool_argument(bound[2], false);
   TemplateText result;
   for (size_t i = 0; i < lines.size(); ++i) {
-    TROUPE_RETURN_IF_ERROR(budget.grow(result.size(), indent.size() + lines[i].size() + 1));
+    TROUPE_RETURN_IF_ERROR(budget.grow(result.size(), lines[i].size() + 1));
+    TROUPE_RETURN_IF_ERROR(budget.append(result, indent));
     if (i > 0) result.append("\n", TextOrigin::kTemplate);
     if (i == 0 ? indents_first : indents_blank || !lines[i].empty()) result.append(indent);
     result.append(lines[i]);

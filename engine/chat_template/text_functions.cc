@@ -69,7 +69,7 @@ size_t find_last(std::string_view text, std::string_view needle) {
 Result<TemplateText> strip(Budget& budget, const TemplateText& text, Side side,
                            std::optional<std::string_view> characters) {
   const std::string_view bytes = text.bytes();
-  TROUPE_RETURN_IF_ERROR(budget.text(bytes.size()));
+  TROUPE_RETURN_IF_ERROR(budget.copy(text));
   size_t begin = 0;
   size_t end = bytes.size();
   if (!characters) {
@@ -95,7 +95,7 @@ Result<TemplateText> strip(Budget& budget, const TemplateText& text, Side side,
 Result<TemplateText> replace(Budget& budget, const TemplateText& text, std::string_view from,
                              const TemplateText& to, int64_t max) {
   const std::string_view bytes = text.bytes();
-  TROUPE_RETURN_IF_ERROR(budget.text(bytes.size()));
+  TROUPE_RETURN_IF_ERROR(budget.copy(text));
   TemplateText result;
   size_t copied = 0;
   size_t at = 0;
@@ -103,8 +103,9 @@ Result<TemplateText> replace(Budget& budget, const TemplateText& text, std::stri
     size_t found = find_first(bytes, from, at);
     if (found == kNowhere) break;
     TROUPE_RETURN_IF_ERROR(budget.steps(1));
-    TROUPE_RETURN_IF_ERROR(budget.grow(result.size(), found - copied + to.size()));
+    TROUPE_RETURN_IF_ERROR(budget.grow(result.size(), found - copied));
     result.append_slice(text, copied, found);
+    TROUPE_RETURN_IF_ERROR(budget.append(result, to));
     result.append(to);
     copied = found + from.size();
     at = copied;
@@ -123,7 +124,7 @@ Result<std::vector<TemplateText>> split(Budget& budget, const TemplateText& text
                                         std::string_view separator, int64_t max, Side from) {
   TROUPE_ASSERT(!separator.empty(), text.size());
   const std::string_view bytes = text.bytes();
-  TROUPE_RETURN_IF_ERROR(budget.text(bytes.size()));
+  TROUPE_RETURN_IF_ERROR(budget.copy(text));
   std::vector<size_t> cuts;
   if (from == Side::kRight) {
     size_t end = bytes.size();
@@ -160,7 +161,7 @@ Result<std::vector<TemplateText>> split(Budget& budget, const TemplateText& text
 Result<std::vector<TemplateText>> split_at_space(Budget& budget, const TemplateText& text,
                                                  int64_t max, Side from) {
   const std::string_view bytes = text.bytes();
-  TROUPE_RETURN_IF_ERROR(budget.text(bytes.size()));
+  TROUPE_RETURN_IF_ERROR(budget.copy(text));
   std::vector<std::pair<size_t, size_t>> words;
   for (size_t at = 0; at < bytes.size();) {
     const CodePoint point = decode(bytes, at);
@@ -192,7 +193,7 @@ Result<std::vector<TemplateText>> split_at_space(Budget& budget, const TemplateT
 Result<std::vector<TemplateText>> split_lines(Budget& budget, const TemplateText& text,
                                               LineEnds line_ends) {
   const std::string_view bytes = text.bytes();
-  TROUPE_RETURN_IF_ERROR(budget.text(bytes.size()));
+  TROUPE_RETURN_IF_ERROR(budget.copy(text));
   std::vector<TemplateText> lines;
   size_t begin = 0;
   for (size_t at = 0; at < bytes.size();) {
@@ -211,7 +212,7 @@ Result<std::vector<TemplateText>> split_lines(Budget& budget, const TemplateText
 
 Result<TemplateText> reverse(Budget& budget, const TemplateText& text) {
   const std::string_view bytes = text.bytes();
-  TROUPE_RETURN_IF_ERROR(budget.text(bytes.size()));
+  TROUPE_RETURN_IF_ERROR(budget.copy(text));
   TemplateText result;
   for (size_t end = bytes.size(); end > 0;) {
     TROUPE_RETURN_IF_ERROR(budget.steps(1));
@@ -224,7 +225,7 @@ Result<TemplateText> reverse(Budget& budget, const TemplateText& text) {
 
 Result<TemplateText> change_case(Budget& budget, const TemplateText& text, Case wanted) {
   const std::string_view bytes = text.bytes();
-  TROUPE_RETURN_IF_ERROR(budget.text(bytes.size()));
+  TROUPE_RETURN_IF_ERROR(budget.copy(text));
   TemplateText result;
   bool is_word_start = true;
   size_t at = 0;

@@ -7,7 +7,7 @@ import socket
 import threading
 import unittest
 
-from server import MODEL, chat, parse_events, shared_server
+from server import MODEL, chat, parse_events, shared_server, wait_until
 
 STREAMS = 200
 KILLED = 50
@@ -73,6 +73,8 @@ class LoadTest(unittest.TestCase):
     def test_gauges_rest_after_100_streams_end_in_the_same_instant(self):
         lines = [self.server.open_stream(chat("Go on for ever.", max_tokens=1000, ignore_eos=True))
                  for _ in range(100)]
+        wait_until(lambda: self.server.metric("vllm:num_requests_running") == 100, 20,
+                   "all run")
         before = self.server.metrics()
         for line in lines:
             line.close()

@@ -64,6 +64,14 @@ class SameTokensTest(unittest.TestCase):
             self.assertEqual(len(found["tokens"]), FIELDS["max_tokens"])
         self.assertEqual(len({found["text"] for found in self.reference}), len(REQUESTS))
 
+    def test_another_arithmetic_is_told_apart(self):
+        # The same tokens from fp32, whose log-probabilities differ in late digits only.
+        with Server("--backend", "reference") as server:
+            found, expected = answer(server, REQUESTS[0]), self.reference[0]
+        self.assertNotEqual(found["token_logprobs"], expected["token_logprobs"])
+        for ours, exact in zip(expected["token_logprobs"][:4], found["token_logprobs"][:4]):
+            self.assertAlmostEqual(ours, exact, delta=0.5)
+
     def test_a_warm_cache_changes_nothing(self):
         self.assert_same(self.warm, "warm")
 

@@ -144,8 +144,6 @@ class Tidy:
                 self.check_banned(file)
                 self.check_includes(file)
                 self.check_functions(file)
-            elif file.path.endswith(".py"):
-                self.check_line_length(file)
             elif file.path.endswith(".md"):
                 self.check_references(file)
         self.check_registered()
@@ -243,21 +241,21 @@ class Tidy:
                             f"{end - begin + 1} lines, at most {most}; take a part out")
 
     def check_registered(self):
-        """Every source and test is named in the build files: in the CMakeLists.txt of its folder or
-        of one above it, or with its whole path in cmake/."""
-        modules = "".join(file.text for file in self.files.values() if file.folder == "cmake")
+        """Every source and test is named in some CMakeLists.txt, or in cmake/ by its whole path."""
+        registered, endings = set(), set()
+        for file in self.files.values():
+            if file.path.endswith(("CMakeLists.txt", ".cmake")):
+                folder = os.path.dirname(file.path) if file.folder != "cmake" else ""
+                for name in re.findall(r"(?<![\w./-])[\w./-]+\.(?:cc|cu)\b", file.text):
+                    if name.startswith("/"):  # after a variable: ${somewhere}/x.cc
+                        endings.add(name)
+                    else:
+                        registered.add(os.path.normpath(os.path.join(folder, name)))
         for file in self.files.values():
             if file.path.endswith((".cc", ".cu")) and file.folder in CODE_FOLDERS and \
-                    file.path not in modules and not self.is_registered(Path(file.path)):
+                    file.path not in registered and \
+                    not any(("/" + file.path).endswith(ending) for ending in endings):
                 self.report(file, 1, "not registered", "name it in a CMakeLists.txt, or remove it")
-
-    def is_registered(self, path):
-        for folder in path.parents:
-            cmake = self.files.get((folder / "CMakeLists.txt").as_posix())
-            name = re.escape(path.relative_to(folder).as_posix())
-            if cmake and re.search(rf"(?<![\w./-]){name}(?![\w.])", cmake.text):
-                return True
-        return False
 
     def check_dead_headers(self):
         users = defaultdict(set)

@@ -138,8 +138,12 @@ class TidyTest(unittest.TestCase):
         self.assert_finds({"tests/unit/a_test.cc": "int a;\n",
                            "tests/CMakeLists.txt": "troupe_test(b SOURCES b_test.cc)"},
                           "tests/unit/a_test.cc:1: not registered")
-        self.assert_clean({"tests/unit/a_test.cc": "int a;\n",
-                           "tests/CMakeLists.txt": "troupe_test(b SOURCES unit/a_test.cc)"})
+        for cmake in ("troupe_test(b SOURCES unit/a_test.cc)",
+                      "add_library(b ${PROJECT_SOURCE_DIR}/tests/unit/a_test.cc)",
+                      "add_library(b ../tests/unit/a_test.cc)"):
+            with self.subTest(cmake):
+                self.assert_clean({"tests/unit/a_test.cc": "int a;\n",
+                                   "tests/CMakeLists.txt": cmake})
 
     def test_a_header_that_nobody_includes_is_dead(self):
         self.assert_finds({"base/old.h": "#pragma once\n"}, "base/old.h:1: dead header")

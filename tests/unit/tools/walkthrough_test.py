@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[3]
 class WalkthroughTest(unittest.TestCase):
     def test_the_stops_are_those_of_the_schema(self):
         schema = (ROOT / "schema/serving.capnp").read_text(encoding="utf-8")
-        stops = re.findall(r"(\w+) @\d+;", re.search(r"enum Stop \{(.*?)\n\}", schema, re.DOTALL)[1])
+        body = re.search(r"enum Stop \{(.*?)\n\}", schema, re.DOTALL)[1]
+        stops = re.findall(r"(\w+) @\d+;", body)
         self.assertEqual(len(stops), 8)
         walkthrough = (ROOT / "docs/walkthrough.md").read_text(encoding="utf-8")
         self.assertEqual(re.findall(r"^## (\d) (\w+)", walkthrough, re.MULTILINE),

@@ -147,6 +147,7 @@ void DecodeCore::act() {
 
 void DecodeCore::emit(std::vector<Emission> emissions) {
   Outgoing outgoing;
+  bool dropped = false;
   for (Emission& emission : emissions) add_emission(std::move(emission), outgoing);
   for (auto& [gateway, message] : outgoing) {
     message.worker = options_.worker;
@@ -162,7 +163,9 @@ void DecodeCore::emit(std::vector<Emission> emissions) {
     }
     std::sort(orphans.begin(), orphans.end());
     for (const RequestId id : orphans) drop_request(id);
+    dropped = dropped || !orphans.empty();
   }
+  if (dropped) act();  // their blocks go back now, not with the next event
 }
 
 void DecodeCore::add_emission(Emission&& emission, Outgoing& outgoing) {

@@ -312,7 +312,7 @@ void quantize_row_avx2(const float* x, uint32_t n_in, const LinearActivations& o
   out.scales[row] = max / static_cast<float>(kActivationMax);
   const __m256 inverse = _mm256_set1_ps(static_cast<float>(kActivationMax) / max);
   const __m256i low_digit = _mm256_set1_epi32((1 << kActivationDigitBits) - 1);
-  // After packing, each half register holds four of each pair of inputs, and bytes 4 of each of 4.
+  // The packing instructions work in each 128-bit half apart; this puts the quads in order again.
   const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   int16_t* words = out.words + row * out.word_stride;
   int16_t* sums = out.sums + row * out.sum_stride;

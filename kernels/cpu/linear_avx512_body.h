@@ -19,6 +19,39 @@ constexpr uint32_t kFewRows = 4;
 #endif
 constexpr int kNibbleRows = 4;
 constexpr int kByteRows = 4;
+
+// Where R rows of activations stand in one chunk. Two steps between rows and one between the planes
+// of digits, rather than three pointers a row, so that all stay in registers.
+template <int R>
+struct RowDigits {
+  const int8_t* row[R];
+  ptrdiff_t to_low;
+  const int16_t* sums;
+  size_t sum_stride;
+
+  RowDigits(const LinearActivations& a, uint32_t m, uint32_t chunk)
+      : to_low(a.low - a.high),
+        sums(a.sums + m * a.sum_stride + 4 * chunk),
+        sum_stride(a.sum_stride) {
+    const int8_t* first = a.high + m * a.tile_stride + size_t{chunk} * kLinearChunk;
+#pragma GCC unroll 8
+    for (int i = 0; i < R; ++i) {
+      row[i] = first + i * a.tile_stride;
+      asm("" : "+r"(row[i]));  // or the compiler derives a pointer for each use, and spills them
+    }
+  }
+  __m512i high(int i, int input) const {
+    return broadcast(row[i] + input);
+  }
+  __m512i low(int i, int input) const {
+    return broadcast(row[i] + to_low + input);
+  }
+  // The block's sum of A as a pair.
+  __m512i sum(int i, int block) const {
+    return broadcast(sums + i * sum_stride + 2 * block);
+  }
+};
+
 // R rows from m on, one group of kNibble weights: sums of digits times u per block, which fit an
 // int16 (15 * 63 * 32 = 30,240), times S, plus (sum over A) * B. Modulo 2^32 the parts may wrap;
 // their sum over a chunk does not.
@@ -26,17 +59,9 @@ template <int R>
 void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   const LinearActivations& a = call.activations;
   const uint8_t* chunk = call.weights.data + group * call.weights.group_bytes;
-  const int8_t* high[R];
-  const int8_t* low[R];
-  const int16_t* sums[R];
   WideSums wide[R];
-  for (int i = 0; i < R; ++i) {
-    high[i] = a.high + digits_at(a, m + i);
-    low[i] = a.low + digits_at(a, m + i);
-    sums[i] = a.sums + (m + i) * a.sum_stride;
-  }
-  const size_t step = size_t{a.tile_rows} * kLinearChunk;
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += kNibbleChunkBytes) {
+    const RowDigits<R> x(a, m, c);
     __m512i dot_high[R], dot_low[R];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i) {
@@ -54,13 +79,13 @@ void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
         const __m512i mask = _mm512_set1_epi8(15);
         const __m512i first = _mm512_and_si512(raw, mask);
         const __m512i second = _mm512_and_si512(_mm512_srli_epi16(raw, 4), mask);
-        const size_t at = c * step + b * 32 + r * 8;
+        const int at = b * 32 + r * 8;
 #pragma GCC unroll 8
         for (int i = 0; i < R; ++i) {
-          h[i] = add_byte_products(h[i], first, broadcast(high[i] + at));
-          l[i] = add_byte_products(l[i], first, broadcast(low[i] + at));
-          h[i] = add_byte_products(h[i], second, broadcast(high[i] + at + 4));
-          l[i] = add_byte_products(l[i], second, broadcast(low[i] + at + 4));
+          h[i] = add_byte_products(h[i], first, x.high(i, at));
+          l[i] = add_byte_products(l[i], first, x.low(i, at));
+          h[i] = add_byte_products(h[i], second, x.high(i, at + 4));
+          l[i] = add_byte_products(l[i], second, x.low(i, at + 4));
         }
       }
       const __m512i scale = single_of(chunk + kNibbleScalesAt + b * 64);
@@ -69,7 +94,7 @@ void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
       for (int i = 0; i < R; ++i) {
         dot_high[i] = add_word_products(dot_high[i], h[i], scale);
         dot_low[i] = add_word_products(dot_low[i], l[i], scale);
-        dot_low[i] = add_word_products(dot_low[i], offset, broadcast(sums[i] + 4 * c + 2 * b));
+        dot_low[i] = add_word_products(dot_low[i], offset, x.sum(i, b));
       }
     }
 #pragma GCC unroll 8
@@ -86,35 +111,26 @@ template <int R>
 void byte_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   const LinearActivations& a = call.activations;
   const uint8_t* chunk = call.weights.data + group * call.weights.group_bytes;
-  const int8_t* high[R];
-  const int8_t* low[R];
-  const int16_t* sums[R];
   __m512i even[R], odd[R];
-  for (int i = 0; i < R; ++i) {
-    high[i] = a.high + digits_at(a, m + i);
-    low[i] = a.low + digits_at(a, m + i);
-    sums[i] = a.sums + (m + i) * a.sum_stride;
-    even[i] = odd[i] = _mm512_setzero_si512();
-  }
-  const size_t step = size_t{a.tile_rows} * kLinearChunk;
+  for (int i = 0; i < R; ++i) even[i] = odd[i] = _mm512_setzero_si512();
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += kByteChunkBytes) {
+    const RowDigits<R> x(a, m, c);
 #pragma GCC unroll 2
     for (int b = 0; b < 2; ++b) {
       __m512i h[R], l[R];
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i) {
         h[i] = _mm512_setzero_si512();
-        l[i] = add_word_products(h[i], _mm512_set1_epi16(-kByteOffset),
-                                 broadcast(sums[i] + 4 * c + 2 * b));
+        l[i] = add_word_products(h[i], _mm512_set1_epi16(-kByteOffset), x.sum(i, b));
       }
 #pragma GCC unroll 8
       for (int r = 0; r < 8; ++r) {
         const __m512i u = load(chunk + b * 512 + r * 64);
-        const size_t at = c * step + b * 32 + r * 4;
+        const int at = b * 32 + r * 4;
 #pragma GCC unroll 8
         for (int i = 0; i < R; ++i) {
-          h[i] = add_byte_products(h[i], u, broadcast(high[i] + at));
-          l[i] = add_byte_products(l[i], u, broadcast(low[i] + at));
+          h[i] = add_byte_products(h[i], u, x.high(i, at));
+          l[i] = add_byte_products(l[i], u, x.low(i, at));
         }
       }
       const __m512i scale = lanes_of(chunk + kByteScalesAt + b * 32);

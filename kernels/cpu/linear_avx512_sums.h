@@ -59,10 +59,6 @@ inline void store_wide(const LinearCall& call, uint32_t group, uint32_t m, const
   store_even_odd(call, group, m, _mm512_sub_epi64(even, bias), _mm512_sub_epi64(sums.odd, bias));
 }
 
-inline size_t digits_at(const LinearActivations& a, uint32_t m) {
-  return m / a.tile_rows * a.tile_stride + m % a.tile_rows * kLinearChunk;
-}
-
 // Calls body(first row, rows) with at most `most` rows each time, in blocks as equal as can be: 9
 // rows as 5 + 4 rather than 8 + 1.
 template <class Body>

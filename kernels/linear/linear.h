@@ -115,7 +115,7 @@ class QuantizedActivations final {
   const CpuIsa isa_;
   const uint32_t rows_max_, n_in_max_;
   uint32_t n_in_ = 0;
-  AlignedBuffer words_, high_, low_, sums_, scales_;
+  AlignedBuffer words_, digits_, sums_, scales_;
   LinearActivations view_{};
 };
 

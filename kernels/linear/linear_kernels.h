@@ -70,9 +70,10 @@ struct LinearActivations {
   // so that a pair of neighbours meets the pairs of kWord.
   int16_t* words;
   size_t word_stride;  // in words
-  // The digits of (m, k) at (m / tile_rows) * tile_stride + (k / 64 * tile_rows + m % tile_rows) *
-  // 64
-  // + k % 64. tile_rows is 1, or 16: then each 1,024 bytes are one tile of the AMX unit.
+  // The digits of (m, k) at
+  //   m / tile_rows * tile_stride + (k / 64 * tile_rows + m % tile_rows) * 64 + k % 64.
+  // tile_rows is 1, or 16: then each 1,024 bytes are one tile, which only linear_amx() can read.
+  // Both planes stand in one allocation.
   int8_t* high;
   int8_t* low;
   uint32_t tile_rows;

@@ -28,13 +28,11 @@ QuantizedActivations::QuantizedActivations(uint32_t rows_max, uint32_t n_in_max,
   TROUPE_ASSERT(rows_max >= 1 && n_in_max >= 1 && n_in_max <= kLinearInputsMax, rows_max, n_in_max);
   const size_t rows = (size_t{rows_max} + kTileRows - 1) / kTileRows * kTileRows;
   words_ = AlignedBuffer(rows * word_stride(n_in_max) * sizeof(int16_t));
-  high_ = AlignedBuffer(rows * digit_stride(n_in_max));
-  low_ = AlignedBuffer(rows * digit_stride(n_in_max));
+  digits_ = AlignedBuffer(2 * rows * digit_stride(n_in_max));
   sums_ = AlignedBuffer(rows * padded(n_in_max) / kLinearBlock * 2 * sizeof(int16_t));
   scales_ = AlignedBuffer(rows * sizeof(float));
-  TROUPE_ASSERT(
-      !words_.empty() && !high_.empty() && !low_.empty() && !sums_.empty() && !scales_.empty(),
-      rows_max, n_in_max);
+  TROUPE_ASSERT(!words_.empty() && !digits_.empty() && !sums_.empty() && !scales_.empty(), rows_max,
+                n_in_max);
 }
 
 void QuantizedActivations::reset(uint32_t rows, uint32_t n_in) {
@@ -46,8 +44,8 @@ void QuantizedActivations::reset(uint32_t rows, uint32_t n_in) {
            .chunks = static_cast<uint32_t>(padded(n_in) / kLinearChunk),
            .words = words_.as<int16_t>(),
            .word_stride = word_stride(n_in),
-           .high = high_.as<int8_t>(),
-           .low = low_.as<int8_t>(),
+           .high = digits_.as<int8_t>(),
+           .low = digits_.as<int8_t>() + digits_.bytes() / 2,
            .tile_rows = tiles ? kTileRows : 1,
            .tile_stride = tiles ? kTileRows * padded(n_in) : digit_stride(n_in),
            .sums = sums_.as<int16_t>(),
@@ -65,7 +63,7 @@ void QuantizedActivations::quantize_rows(const float* x, size_t stride, uint32_t
 }
 
 size_t QuantizedActivations::bytes() const {
-  return words_.bytes() + high_.bytes() + low_.bytes() + sums_.bytes() + scales_.bytes();
+  return words_.bytes() + digits_.bytes() + sums_.bytes() + scales_.bytes();
 }
 
 int32_t QuantizedActivations::value(uint32_t row, uint32_t input) const {

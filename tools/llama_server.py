@@ -1,4 +1,4 @@
-"""llama.cpp, run through the PyPI package xllamacpp: the implementation that golden files are made with."""
+"""llama.cpp, run through the PyPI package xllamacpp: what golden files are made with."""
 
 import json
 import urllib.request
@@ -9,8 +9,9 @@ import xllamacpp
 class LlamaServer:
     """One model, served on a loopback port for as long as this object lives."""
 
-    def __init__(self, model, context=512, parallel=1, threads=1, cache_type=None,
-                 flash_attention=True):
+    def __init__(
+        self, model, context=512, parallel=1, threads=1, cache_type=None, flash_attention=True
+    ):
         params = xllamacpp.CommonParams()
         params.model.path = str(model)
         params.n_ctx = context * parallel
@@ -28,15 +29,21 @@ class LlamaServer:
         self._server = xllamacpp.Server(params)
 
     def post(self, path, body):
-        request = urllib.request.Request(self._server.listening_address + path, json.dumps(body).encode(),
-                                         {"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            self._server.listening_address + path,
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
         with urllib.request.urlopen(request, timeout=600) as answer:
             return json.load(answer)
 
     def tokenize(self, text, parse_special):
-        return self.post("/tokenize", {"content": text, "parse_special": parse_special, "add_special": False})["tokens"]
+        return self.post(
+            "/tokenize", {"content": text, "parse_special": parse_special, "add_special": False}
+        )["tokens"]
 
 
 def version():
     from importlib.metadata import version as installed
+
     return "xllamacpp " + installed("xllamacpp")

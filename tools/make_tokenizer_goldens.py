@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/tokenizer/: token ids by llama.cpp, and word splits by Python's `regex` module.
+"""Writes tests/golden/tokenizer/: token ids by llama.cpp, words by Python's `regex` module.
 
-    python3 -m venv venv && venv/bin/pip install xllamacpp regex
-    venv/bin/python tools/make_tokenizer_goldens.py models/SmolLM2-135M-Instruct.Q4_1.gguf
+python3 -m venv venv && venv/bin/pip install xllamacpp regex
+venv/bin/python tools/make_tokenizer_goldens.py models/SmolLM2-135M-Instruct.Q4_1.gguf
 """
 
 import json
@@ -31,12 +31,14 @@ def split(patterns, text):
     """Words: what each pattern in turn matches within the words before it, and the gaps."""
     words = [text] if text else []
     for pattern in patterns:
-        compiled = regex.compile(pattern.replace(r"\s", r"\p{White_Space}").replace(r"\S", r"\P{White_Space}"))
+        compiled = regex.compile(
+            pattern.replace(r"\s", r"\p{White_Space}").replace(r"\S", r"\P{White_Space}")
+        )
         finer = []
         for word in words:
             at = 0
             for match in compiled.finditer(word):
-                finer += [word[at:match.start()], match.group()]
+                finer += [word[at : match.start()], match.group()]
                 at = match.end()
             finer.append(word[at:])
         words = [word for word in finer if word]
@@ -60,7 +62,14 @@ def main():
             if parse_special and found == ids[-1]["ids"]:
                 ids[-1]["parse_special"] = "either"
             else:
-                ids.append({"name": name, "text": text, "parse_special": "yes" if parse_special else "no", "ids": found})
+                ids.append(
+                    {
+                        "name": name,
+                        "text": text,
+                        "parse_special": "yes" if parse_special else "no",
+                        "ids": found,
+                    }
+                )
         ends = {}
         for rule, patterns in RULES.items():
             words = split(patterns, text)
@@ -69,8 +78,18 @@ def main():
                 at += len(word.encode())
                 ends[rule].append(at)
         splits.append({"name": name, "text": text, **ends})
-    write("smollm2_ids.json", {"made_by": version(), "model": pathlib.Path(sys.argv[1]).name, "cases": ids})
-    write("splits.json", {"made_by": "regex " + regex.__version__, "unit": "byte offset of each word's end", "cases": splits})
+    write(
+        "smollm2_ids.json",
+        {"made_by": version(), "model": pathlib.Path(sys.argv[1]).name, "cases": ids},
+    )
+    write(
+        "splits.json",
+        {
+            "made_by": "regex " + regex.__version__,
+            "unit": "byte offset of each word's end",
+            "cases": splits,
+        },
+    )
     print(len(ids), "cases of ids,", len(splits), "texts split")
 
 

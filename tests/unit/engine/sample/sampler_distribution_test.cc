@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/sample/sampler.h"
-#include "reference_sampler.h"
+#include "tests/unit/engine/sample/reference_sampler.h"
 
 namespace troupe {
 namespace {

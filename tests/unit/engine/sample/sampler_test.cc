@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reference_sampler.h"
+#include "tests/unit/engine/sample/reference_sampler.h"
 
 namespace troupe {
 namespace {

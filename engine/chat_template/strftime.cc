@@ -71,8 +71,11 @@ class Formatter {
   std::string take() && { return std::move(out_); }
 
  private:
-  // False for a directive that is not known.
+  // Each is false for a directive that it does not know.
   bool append_directive(char letter, char flag);
+  bool append_number(char letter, char flag);
+  bool append_words(char letter);
+  bool append_composite(char letter);
   void put(int64_t value, int width, char flag, char pad = '0') {
     const std::string digits = std::to_string(value);
     if (flag == '_') pad = ' ';
@@ -81,34 +84,17 @@ class Formatter {
     if (flag != '-') out_.append(missing, pad);
     out_ += digits;
   }
-  // A format made of other directives, known to be right.
-  bool expand(std::string_view format) { return append(format).ok(); }
 
   const Moment& moment_;
   std::string out_;
 };
 
 bool Formatter::append_directive(char letter, char flag) {
-  const std::string_view day = kDays[static_cast<size_t>(moment_.week_day)];
-  const std::string_view month = kMonths[static_cast<size_t>(moment_.month - 1)];
-  const int64_t hour12 = moment_.hour % 12 == 0 ? 12 : moment_.hour % 12;
+  return append_number(letter, flag) || append_words(letter) || append_composite(letter);
+}
+
+bool Formatter::append_number(char letter, char flag) {
   switch (letter) {
-    case 'a':
-      out_ += day.substr(0, 3);
-      return true;
-    case 'A':
-      out_ += day;
-      return true;
-    case 'b':
-    case 'h':
-      out_ += month.substr(0, 3);
-      return true;
-    case 'B':
-      out_ += month;
-      return true;
-    case 'p':
-      out_ += moment_.hour < 12 ? "AM" : "PM";
-      return true;
     case 'd':
       put(moment_.day, 2, flag);
       return true;
@@ -131,7 +117,7 @@ bool Formatter::append_directive(char letter, char flag) {
       put(moment_.hour, 2, flag);
       return true;
     case 'I':
-      put(hour12, 2, flag);
+      put(moment_.hour % 12 == 0 ? 12 : moment_.hour % 12, 2, flag);
       return true;
     case 'M':
       put(moment_.minute, 2, flag);
@@ -145,31 +131,62 @@ bool Formatter::append_directive(char letter, char flag) {
     case 'w':
       put(moment_.week_day, 1, flag);
       return true;
-    case 'F':
-      return expand("%Y-%m-%d");
-    case 'T':
-      return expand("%H:%M:%S");
-    case 'R':
-      return expand("%H:%M");
-    case 'D':
-    case 'x':
-      return expand("%m/%d/%y");
-    case 'X':
-      return expand("%H:%M:%S");
-    case 'c':
-      return expand("%a %b %e %H:%M:%S %Y");
+    default:
+      return false;
+  }
+}
+
+bool Formatter::append_words(char letter) {
+  const std::string_view day = kDays[static_cast<size_t>(moment_.week_day)];
+  const std::string_view month = kMonths[static_cast<size_t>(moment_.month - 1)];
+  switch (letter) {
+    case 'a':
+      out_ += day.substr(0, 3);
+      return true;
+    case 'A':
+      out_ += day;
+      return true;
+    case 'b':
+    case 'h':
+      out_ += month.substr(0, 3);
+      return true;
+    case 'B':
+      out_ += month;
+      return true;
+    case 'p':
+      out_ += moment_.hour < 12 ? "AM" : "PM";
+      return true;
     case 'n':
       out_ += '\n';
       return true;
     case 't':
       out_ += '\t';
       return true;
-    case 'Z':
-    case 'z':  // datetime.now() knows no zone, so both are empty
-      return true;
     case '%':
       out_ += '%';
       return true;
+    case 'Z':
+    case 'z':  // Python's datetime.now() knows no zone, so both are empty
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Formatter::append_composite(char letter) {
+  switch (letter) {
+    case 'F':
+      return append("%Y-%m-%d").ok();
+    case 'T':
+    case 'X':
+      return append("%H:%M:%S").ok();
+    case 'R':
+      return append("%H:%M").ok();
+    case 'D':
+    case 'x':
+      return append("%m/%d/%y").ok();
+    case 'c':
+      return append("%a %b %e %H:%M:%S %Y").ok();
     default:
       return false;
   }

@@ -1,4 +1,4 @@
-"""docs/walkthrough.md tells of the stops that the schema has, in its order."""
+"""What docs/ says follows what the source has."""
 
 import re
 import unittest
@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 
 
-class WalkthroughTest(unittest.TestCase):
+class DocsTest(unittest.TestCase):
     def test_the_stops_are_those_of_the_schema(self):
         schema = (ROOT / "schema/serving.capnp").read_text(encoding="utf-8")
         body = re.search(r"enum Stop \{(.*?)\n\}", schema, re.DOTALL)[1]
@@ -22,6 +22,14 @@ class WalkthroughTest(unittest.TestCase):
         for number, stop in enumerate(("accepted", "routed", "reserved", "prefilled", "moved",
                                        "joined", "emitted", "finished"), 1):
             self.assertRegex(readme, rf"\b{number} {stop}\b")
+
+    def test_every_decision_is_in_the_index(self):
+        folder = ROOT / "docs/adr"
+        index = (folder / "README.md").read_text(encoding="utf-8")
+        decisions = sorted(path.name for path in folder.glob("0*.md"))
+        self.assertEqual(re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", index), decisions)
+        numbers = [name[:4] for name in decisions]
+        self.assertEqual(len(numbers), len(set(numbers)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,227 @@
+#pragma once
+// Attention over vectors of sixteen floats.
+// `V` is a vector of sixteen floats, see ops_vector.h.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/ops_vector_rows.h"
+
+namespace troupe::ops_vector {
+
+// --- Attention. A tile's queries are handled in groups of up to V::kRows, so that each converted
+// vector of keys or values is used by all of them.
+
+// The tile as the inner loops see it: `scaled` and `scores` are scratch, one row per query.
+struct TileView {
+  const AttentionTile* tile;
+  const uint32_t* blocks;  // of the segment
+  uint32_t tokens;         // of the segment that the last row sees
+  uint32_t padded;         // head_dim, padded: the stride of `scaled`
+  const float* scaled;     // [query][padded]
+  float* scores;           // [query][kSegmentTokens]
+};
+
+// Scores of `Q` queries with the tokens of `B` consecutive blocks.
+template <class V, int Q, int B>
+inline void score_blocks(const TileView& view, uint32_t query, uint32_t block) {
+  const uint16_t* keys[B];
+  for (int b = 0; b < B; ++b)
+    keys[b] = view.tile->keys + view.blocks[block + b] * view.tile->block_stride;
+  const float* scaled = view.scaled + size_t{query} * view.padded;
+  V sums[Q][B];
+#pragma GCC unroll 8
+  for (int q = 0; q < Q; ++q)
+#pragma GCC unroll 4
+    for (int b = 0; b < B; ++b) sums[q][b] = V::all(0.0F);
+  const uint32_t head_dim = view.tile->head_dim;
+  const uint32_t padded = view.padded;
+  for (uint32_t d = 0; d < head_dim; ++d) {
+    V k[B];
+#pragma GCC unroll 4
+    for (int b = 0; b < B; ++b) k[b] = V::load_half(keys[b] + d * kKvBlockTokens);
+#pragma GCC unroll 8
+    for (int q = 0; q < Q; ++q) {
+      const V x = V::all(scaled[q * padded + d]);
+#pragma GCC unroll 4
+      for (int b = 0; b < B; ++b) sums[q][b] = V::fma(x, k[b], sums[q][b]);
+    }
+  }
+  float* scores = view.scores + size_t{query} * kSegmentTokens + size_t{block} * kKvBlockTokens;
+#pragma GCC unroll 8
+  for (int q = 0; q < Q; ++q)
+#pragma GCC unroll 4
+    for (int b = 0; b < B; ++b) sums[q][b].store(scores + q * kSegmentTokens + b * kKvBlockTokens);
+}
+
+// The weighted sum of values of `Q` queries, over `C` vectors of dims starting at `dim`.
+template <class V, int Q, int C>
+inline void weigh_columns(const TileView& view, uint32_t query, uint32_t dim, float* partials,
+                          size_t partial_stride) {
+  V sums[Q][C];
+#pragma GCC unroll 8
+  for (int q = 0; q < Q; ++q)
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) sums[q][c] = V::all(0.0F);
+  const float* weights = view.scores + size_t{query} * kSegmentTokens;
+  const uint32_t padded = view.padded;
+  for (uint32_t begin = 0; begin < view.tokens; begin += kKvBlockTokens) {
+    const uint16_t* values =
+        view.tile->values + view.blocks[begin / kKvBlockTokens] * view.tile->block_stride + dim;
+    const uint32_t count =
+        view.tokens - begin < kKvBlockTokens ? view.tokens - begin : kKvBlockTokens;
+    for (uint32_t t = 0; t < count; ++t) {
+      V v[C];
+#pragma GCC unroll 4
+      for (int c = 0; c < C; ++c) v[c] = V::load_half(values + t * padded + c * 16);
+#pragma GCC unroll 8
+      for (int q = 0; q < Q; ++q) {
+        const V p = V::all(weights[q * kSegmentTokens + begin + t]);
+#pragma GCC unroll 4
+        for (int c = 0; c < C; ++c) sums[q][c] = V::fma(p, v[c], sums[q][c]);
+      }
+    }
+  }
+  float* out = partials + query * partial_stride + 16 + dim;
+#pragma GCC unroll 8
+  for (int q = 0; q < Q; ++q)
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) sums[q][c].store(out + q * partial_stride + c * 16);
+}
+
+template <class V, int Q>
+inline void score_queries(const TileView& view, uint32_t query) {
+  constexpr int kBlocks = Q <= V::kRows / 2 ? 2 * V::kColumns : V::kColumns;
+  const uint32_t blocks = (view.tokens + kKvBlockTokens - 1) / kKvBlockTokens;
+  uint32_t block = 0;
+  for (; block + kBlocks <= blocks; block += kBlocks)
+    score_blocks<V, Q, kBlocks>(view, query, block);
+  for (; block < blocks; ++block) score_blocks<V, Q, 1>(view, query, block);
+}
+
+template <class V, int Q>
+inline void weigh_queries(const TileView& view, uint32_t query, float* partials,
+                          size_t partial_stride) {
+  constexpr uint32_t kDims = 16 * (Q <= V::kRows / 2 ? 2 * V::kColumns : V::kColumns);
+  uint32_t dim = 0;
+  for (; dim + kDims <= view.padded; dim += kDims)
+    weigh_columns<V, Q, kDims / 16>(view, query, dim, partials, partial_stride);
+  for (; dim < view.padded; dim += 16)
+    weigh_columns<V, Q, 1>(view, query, dim, partials, partial_stride);
+}
+
+// From scores to weights in place; tokens that the query does not see get weight 0, which leaves
+// every sum as it is. `seen` may be 0.
+template <class V>
+inline void soften(float* scores, uint32_t seen, uint32_t tokens, float* partial) {
+  if (seen == 0) {
+    for (uint32_t t = 0; t < tokens; ++t) scores[t] = 0.0F;
+    partial[1] = 0.0F;
+    return;
+  }
+  const uint32_t whole = seen / 16 * 16;
+  V peak = V::all(-__builtin_inff());
+  for (uint32_t t = 0; t < whole; t += 16) peak = V::max(V::load(scores + t), peak);
+  float greatest = peak.max_lane();
+  for (uint32_t t = whole; t < seen; ++t) greatest = scores[t] > greatest ? scores[t] : greatest;
+  const V shift = V::all(greatest);
+  V sum = V::all(0.0F);
+  for (uint32_t t = 0; t < whole; t += 16) {
+    const V p = attention_exp16(V::load(scores + t) - shift);
+    p.store(scores + t);
+    sum = sum + p;
+  }
+  if (whole < seen) {
+    attention_exp16(V::load(scores + whole) - shift).store(scores + whole);
+    for (uint32_t t = seen; t < whole + 16; ++t) scores[t] = 0.0F;
+    sum = sum + V::load(scores + whole);
+  }
+  for (uint32_t t = (seen + 15) / 16 * 16; t < tokens; ++t) scores[t] = 0.0F;
+  partial[0] = greatest;
+  partial[1] = sum.sum_tree();
+}
+
+template <class V>
+struct ScoreStep {
+  const TileView& view;
+  template <int Q>
+  void run(uint32_t query) const {
+    score_queries<V, Q>(view, query);
+  }
+};
+
+template <class V>
+struct WeighStep {
+  const TileView& view;
+  float* partials;
+  size_t partial_stride;
+  template <int Q>
+  void run(uint32_t query) const {
+    weigh_queries<V, Q>(view, query, partials, partial_stride);
+  }
+};
+
+template <class V>
+void attention_segment(const AttentionTile& tile, float* partials, float* scratch) {
+  const uint32_t queries = tile.rows * tile.group;
+  const uint32_t padded = padded_head(tile.head_dim);
+  const size_t stride = partial_floats(tile.head_dim);
+  const uint32_t begin = tile.segment * kSegmentTokens;
+  const uint32_t end = tile.position + tile.rows;
+  if (end <= begin) {
+    for (uint32_t q = 0; q < queries; ++q) partials[q * stride + 1] = 0.0F;
+    return;
+  }
+  float* scaled = scratch;
+  TileView view{.tile = &tile,
+                .blocks = tile.blocks + begin / kKvBlockTokens,
+                .tokens = end - begin < kSegmentTokens ? end - begin : kSegmentTokens,
+                .padded = padded,
+                .scaled = scaled,
+                .scores = scratch + size_t{queries} * padded};
+  for (uint32_t q = 0; q < queries; ++q) {
+    const float* query =
+        tile.query + q / tile.group * tile.query_stride + size_t{q % tile.group} * tile.head_dim;
+    for (uint32_t d = 0; d < tile.head_dim; d += 16) {
+      const uint32_t dims = tile.head_dim - d < 16 ? tile.head_dim - d : 16;
+      (V::load_first(query + d, dims) * V::all(tile.scale)).store(scaled + q * padded + d);
+    }
+  }
+  over_queries<V, V::kRows>(0, queries, ScoreStep<V>{view});
+  for (uint32_t q = 0; q < queries; ++q) {
+    const uint32_t row_end = tile.position + q / tile.group + 1;
+    const uint32_t seen = row_end <= begin ? 0 : row_end - begin;
+    soften<V>(view.scores + size_t{q} * kSegmentTokens, seen < view.tokens ? seen : view.tokens,
+              view.tokens, partials + q * stride);
+  }
+  over_queries<V, V::kRows>(0, queries, WeighStep<V>{view, partials, stride});
+}
+
+template <class V>
+void attention_merge(float* into, const float* next, uint32_t head_dim) {
+  const uint32_t floats = partial_floats(head_dim);
+  if (next[1] == 0.0F) return;
+  if (into[1] == 0.0F) {
+    for (uint32_t i = 0; i < floats; ++i) into[i] = next[i];
+    return;
+  }
+  const float greatest = next[0] > into[0] ? next[0] : into[0];
+  const V a = attention_exp16(V::all(into[0] - greatest));
+  const V b = attention_exp16(V::all(next[0] - greatest));
+  const float sum = V::fma(V::all(next[1]), b, V::all(into[1]) * a).max_lane();
+  for (uint32_t i = 16; i < floats; i += 16)
+    V::fma(V::load(next + i), b, V::load(into + i) * a).store(into + i);
+  into[0] = greatest;
+  into[1] = sum;
+}
+
+template <class V>
+void attention_finish(const float* partial, uint32_t head_dim, float* out) {
+  const V inverse = V::all(1.0F / partial[1]);
+  for (uint32_t d = 0; d < head_dim; d += 16) {
+    const uint32_t dims = head_dim - d < 16 ? head_dim - d : 16;
+    (V::load(partial + 16 + d) * inverse).store_first(out + d, dims);
+  }
+}
+
+}  // namespace troupe::ops_vector

@@ -142,8 +142,8 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
     const auto says = [&](const char* part) { return text.find(part) != std::string_view::npos; };
     // KJ's parser reports these by exceptions of its own; all of them are the client's doing.
     const bool too_large = says("headers too large");
-    const bool framing =
-        says("chunk size") || says("transfer encoding") || says("Transfer-Encoding");
+    const bool framing = says("chunk size") || says("transfer encoding") ||
+                         says("Transfer-Encoding") || says("Content-Length header");
     KJ_IF_MAYBE (open, response) {
       if (too_large) return send_protocol_error(431, "the request's header is too large", *open);
       if (framing) return send_protocol_error(400, "the request's framing is malformed", *open);

@@ -1,5 +1,7 @@
 #include "actors/gateway/http/http_service.h"
 
+#include <kj/debug.h>
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -125,7 +127,12 @@ kj::Promise<void> HttpService::request(kj::HttpMethod method, kj::StringPtr url,
     // Two opinions on where a body ends are how requests are smuggled past proxies, so what follows
     // on this connection is not to be trusted either.
     context_.close_connection = true;
-    return send_error(context_, facts, response, make_error(400, "invalid_framing", fault));
+    // KJ says so in the header, but would still serve what it has read ahead; an exception ends it.
+    return send_error(context_, facts, response, make_error(400, "invalid_framing", fault))
+        .then([this]() -> kj::Promise<void> {
+          connection_.shutdownWrite();
+          return KJ_EXCEPTION(DISCONNECTED, "what follows a malformed framing is not served");
+        });
   }
   const bool reads = method == kj::HttpMethod::GET || method == kj::HttpMethod::HEAD;
   if (facts.path.starts_with(kModelPrefix) && facts.path.size() > kModelPrefix.size() && reads) {

@@ -145,12 +145,20 @@ def contexts():
             yield (title + " no tools").strip(), {**COMMON, "tools": None, **more}
 
 
-def conversation_cases():
+def templates(model):
+    """Ours, and the one in the model's file, which is not copied into the repository."""
+    from gguf import GGUFReader
     for template in sorted((FOLDER / "templates").glob("*.jinja")):
-        source = template.read_text(encoding="utf-8")
+        yield template.name, template.read_text(encoding="utf-8")
+    field = GGUFReader(model).fields["tokenizer.chat_template"]
+    yield "the model's own", bytes(field.parts[-1]).decode("utf-8")
+
+
+def conversation_cases(model):
+    for file, source in templates(model):
         for title, messages in CONVERSATIONS.items():
             for name, context in contexts():
-                case = {"file": template.name, "messages": title, "context": name}
+                case = {"file": file, "messages": title, "context": name}
                 yield {**case, **outcome(source, {**context, "messages": messages})}
 
 
@@ -179,14 +187,10 @@ def write(name, content):
 
 
 def main():
-    from gguf import GGUFReader
-    field = GGUFReader(sys.argv[1]).fields["tokenizer.chat_template"]
-    (FOLDER / "templates/smollm2.jinja").write_text(bytes(field.parts[-1]).decode("utf-8"),
-                                                    encoding="utf-8")
     made_by = f"jinja2 {jinja2.__version__}"
     write("conversations.json", {"made_by": made_by, "unix_seconds": UNIX_SECONDS,
                                  "conversations": CONVERSATIONS, "contexts": dict(contexts()),
-                                 "cases": list(conversation_cases())})
+                                 "cases": list(conversation_cases(sys.argv[1]))})
     write("snippets.json", {"made_by": made_by, "unix_seconds": UNIX_SECONDS, "context": CONTEXT,
                             "cases": list(snippets())})
 

@@ -16,18 +16,18 @@ namespace troupe {
 
 struct StepSlice {
   SequenceId sequence;
-  std::vector<TokenId> tokens;      // to compute now; never empty
-  uint32_t position = 0;            // of tokens[0] in the sequence; KV of [0, position) is in `blocks`
-  std::vector<BlockIndex> blocks;   // block i holds positions [16 i, 16 i + 16); covers all tokens
+  std::vector<TokenId> tokens;  // to compute now; never empty
+  uint32_t position = 0;        // of tokens[0] in the sequence; KV of [0, position) is in `blocks`
+  std::vector<BlockIndex> blocks;  // block i holds positions [16 i, 16 i + 16); covers all tokens
   // True for the slice that ends the known tokens: a next token is sampled from its last logits.
   bool sample = false;
-  // Tokens so far (prompt + output) and how many of them are prompt; set only when the sampler needs
-  // them (penalties). The sampled token stands at index position + tokens.size().
+  // Tokens so far (prompt + output) and how many of them are prompt; set only when the sampler
+  // needs them (penalties). The sampled token stands at index position + tokens.size().
   std::vector<TokenId> history;
   uint32_t prompt_tokens = 0;
-  uint32_t output_tokens = 0;       // sampled so far, for min_tokens
-  // Log-probabilities of prompt tokens: score tokens[i + 1] (and `next_token` after the last one, when
-  // ≥ 0) from the logits of tokens[i]. Asked for when params->prompt_logprobs ≥ 0.
+  uint32_t output_tokens = 0;  // sampled so far, for min_tokens
+  // Log-probabilities of prompt tokens: score tokens[i + 1] (and `next_token` after the last one,
+  // when ≥ 0) from the logits of tokens[i]. Asked for when params->prompt_logprobs ≥ 0.
   bool score_prompt = false;
   TokenId next_token = -1;
   std::shared_ptr<const SamplingParams> params;  // never null when sample or score_prompt
@@ -45,7 +45,7 @@ struct StepPlan {
 
 struct SliceResult {
   SequenceId sequence;
-  Status status;         // not ok: no token could be chosen (the logits hold NaN); end the sequence
+  Status status;  // not ok: no token could be chosen (the logits hold NaN); end the sequence
   bool sampled = false;
   SampledToken token;                       // when sampled
   std::vector<SampledToken> prompt_scores;  // one per scored prompt token, in order

@@ -235,12 +235,19 @@ void Scheduler::on_step_result(StepResult result) {
 void Scheduler::accept_slice(const SliceInFlight& planned, SliceResult&& slice, Sequence& sequence,
                              KvCommit& commit) {
   TROUPE_ASSERT(slice.sequence == planned.sequence, slice.sequence, planned.sequence);
-  TROUPE_ASSERT(slice.sampled == planned.sample, slice.sequence, slice.sampled);
+  TROUPE_ASSERT(slice.sampled == planned.sample || !slice.status.ok(), slice.sequence,
+                slice.sampled);
   TROUPE_ASSERT(sequence.in_flight == planned.tokens, slice.sequence, sequence.in_flight);
   const uint32_t position = sequence.computed;
   sequence.computed += std::exchange(sequence.in_flight, 0);
   sequence.sample_in_flight = false;
   TROUPE_ASSERT(sequence.computed <= sequence.known(), slice.sequence, sequence.computed);
+  if (!slice.status.ok()) {
+    // What it computed is not worth keeping: nothing of it is committed.
+    if (!sequence.cancelled) emission_of(sequence).failed = std::move(slice.status);
+    sequence.ended = true;
+    return;
+  }
   add_commit(sequence, commit);
   if (sequence.cancelled) return;
   if (!slice.prompt_scores.empty())

@@ -470,5 +470,31 @@ BOOST_AUTO_TEST_CASE(outputs_do_not_depend_on_the_chunking) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_sequence_whose_logits_are_no_numbers_fails_alone_and_leaves_no_cache) {
+  Bench bench;
+  BOOST_REQUIRE(bench.add(1, prompt_of(20), at_most(3)).ok());
+  BOOST_REQUIRE(bench.add(2, prompt_of(20, 500), at_most(3)).ok());
+  const StepPlan plan = bench.step();
+  BOOST_REQUIRE(plan.slices.size() == 2U);
+  StepResult result{plan.number, {}, {}, {}};
+  result.slices.resize(2);
+  result.slices[0].sequence = plan.slices[0].sequence;
+  result.slices[0].status = {StatusCode::kInternal, "NaN"};
+  result.slices[1].sequence = plan.slices[1].sequence;
+  result.slices[1].sampled = true;
+  result.slices[1].token.token = 5;
+  bench.scheduler.on_step_result(std::move(result));
+  const Actions actions = bench.turn();
+  BOOST_REQUIRE(actions.emissions.size() == 2U);
+  BOOST_TEST((actions.emissions[0].failed.code() == StatusCode::kInternal));
+  BOOST_TEST(actions.emissions[1].tokens.size() == 1U);
+  BOOST_TEST((bench.released == std::vector<uint64_t>{1}));
+  for (const KvRequest& request : actions.kv) {
+    const auto* commit = std::get_if<KvCommit>(&request);
+    if (commit == nullptr) continue;
+    for (const auto& item : commit->items) BOOST_TEST(item.sequence == SequenceId{2});
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -12,6 +12,8 @@ LOADER.exec_module(golden)
 
 
 class GoldenTest(unittest.TestCase):
+    maxDiff = None
+
     def test_every_golden_text_still_holds(self):
         paths = sorted(golden.FOLDER.glob("*.txt"))
         self.assertGreater(len(paths), 4)

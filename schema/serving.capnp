@@ -168,6 +168,7 @@ struct Emission {
   promptScores @5 :List(SampledToken);
   firstScore @6 :UInt32;  # index of promptScores[0] among the prompt's scores
   end @7 :End;            # null while the sequence goes on
+  cachedTokens @8 :UInt32;  # of the prompt, found in the prefix cache; known with the first token
 }
 
 struct Emitted {

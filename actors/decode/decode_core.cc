@@ -81,6 +81,7 @@ void DecodeCore::on_kv_replies(const std::vector<KvReply>& replies) {
       // A preempted sequence reserves again; its stop is the first time.
       if (sequence != sequences_.end() && sequence->second.stops.empty()) {
         sequence->second.stops.push_back({Stop::kReserved, clock_.now()});
+        sequence->second.cached_tokens = reserved->cached_tokens;
       }
     }
     scheduler_.on_kv_reply(reply);
@@ -181,6 +182,7 @@ void DecodeCore::add_emission(Emission&& emission, Outgoing& outgoing) {
   out.attempt = request.attempt;
   out.first_index = sequence.tokens;
   out.first_score = sequence.scores;
+  out.cached_tokens = sequence.cached_tokens;
   if (sequence.tokens == 0 && !emission.tokens.empty()) {
     sequence.stops.push_back({Stop::kPrefilled, device_finished_});
     // In the role `mixed` the KV stands where it was computed.

@@ -64,6 +64,7 @@ class DecodeCore {
     uint32_t tokens = 0;  // emitted so far
     uint32_t scores = 0;
     uint32_t prompt_tokens = 0;
+    uint32_t cached_tokens = 0;  // of the prompt, at its first reserve
     std::vector<wire::StopTime> stops;
   };
   using Outgoing = std::map<std::string, wire::Emitted>;  // by gateway

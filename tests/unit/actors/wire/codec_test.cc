@@ -47,6 +47,7 @@ std::vector<Message> every_message() {
   emission.sequence = SequenceId(8);
   emission.attempt = 2;
   emission.first_index = 11;
+  emission.cached_tokens = 3;
   emission.tokens = {{5, -0.5F, {{5, -0.5F}, {6, -1.5F}}}, {6, -2.0F, {}}};
   emission.first_score = 4;
   emission.prompt_scores = {{9, -3.0F, {}}};

@@ -49,7 +49,7 @@ struct Fixture {
   }
   void emit(RequestId id, SequenceId sequence, uint32_t first, std::vector<TokenId> tokens,
             std::optional<wire::End> end = std::nullopt, uint32_t attempt = 1) {
-    wire::Emission emission{id, sequence, attempt, first, {}, 0, {}, std::move(end)};
+    wire::Emission emission{id, sequence, attempt, first, 2, {}, 0, {}, std::move(end)};
     for (const TokenId token : tokens) emission.tokens.push_back({token, 0.0F, {}});
     gateway.on_emitted({WorkerId(0), 1, {}, {}, {}, {emission}});
     gateway.check_invariants();
@@ -125,9 +125,12 @@ BOOST_AUTO_TEST_CASE(each_of_n_choices_ends_once_and_the_request_with_the_last) 
 BOOST_AUTO_TEST_CASE(a_choice_cancelled_from_inside_its_tokens_hears_no_more) {
   Fixture f;
   const RequestId id = f.submit(2, f.listener);
-  f.listener.during_tokens = [&] { f.gateway.cancel_choice(id, 0); };
+  GenerationUsage usage;
+  f.listener.during_tokens = [&] { usage = f.gateway.cancel_choice(id, 0); };
   f.emit(id, f.sequence(0), 0, {10}, Fixture::end());
   BOOST_TEST(f.listener.finished[0] == 0);
+  BOOST_TEST(usage.prompt_tokens == 3U);
+  BOOST_TEST(usage.cached_tokens == 2U);
   BOOST_TEST(f.cancels() == 1U);
   f.listener.during_tokens = nullptr;
   f.emit(id, f.sequence(1), 0, {20}, Fixture::end());
@@ -180,8 +183,8 @@ BOOST_AUTO_TEST_CASE(prompt_scores_come_once_and_from_the_first_choice) {
   Fixture f;
   const RequestId id = f.submit(2, f.listener);
   for (const uint32_t choice : {0U, 0U, 1U}) {
-    wire::Emission emission{id, f.sequence(choice), 1, 0, {}, 0, {{5, -1.0F, {}}, {6, -2.0F, {}}},
-                            {}};
+    wire::Emission emission{
+        id, f.sequence(choice), 1, 0, 0, {}, 0, {{5, -1.0F, {}}, {6, -2.0F, {}}}, {}};
     f.gateway.on_emitted({WorkerId(0), 1, {}, {}, {}, {emission}});
   }
   BOOST_TEST(f.listener.score_count == 2U);

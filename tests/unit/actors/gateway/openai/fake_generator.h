@@ -15,6 +15,8 @@ namespace troupe::test {
 // after its end or its cancellation.
 class FakeGenerator final : public Generator {
  public:
+  static constexpr uint32_t kCachedWhenCancelled = 1;
+
   struct Entry {
     GenerationRequest request;
     GenerationListener* listener = nullptr;  // null: ended or cancelled
@@ -39,10 +41,11 @@ class FakeGenerator final : public Generator {
     entry.cancelled = true;
   }
 
-  void cancel_choice(RequestId id, uint32_t choice) override {
+  GenerationUsage cancel_choice(RequestId id, uint32_t choice) override {
     Entry& entry = entries.at(id.value);
     entry.cancelled_choices.insert(choice);
     close(entry, choice);
+    return {static_cast<uint32_t>(entry.request.prompt.size()), kCachedWhenCancelled};
   }
 
   // The n-th submitted request, from 1.

@@ -44,9 +44,10 @@ void print_ready(const std::string& host, uint16_t port, const std::string& name
                           std::to_string(port);
   std::cout << "ready: curl " << url << (chats ? "/v1/chat/completions" : "/v1/completions")
             << " -H 'Content-Type: application/json' -d '{\"model\":\"" << name << "\","
-            << (chats ? "\"messages\":[{\"role\":\"user\",\"content\":\"Say hello.\"}]"
-                      : "\"prompt\":\"Once upon a time\"")
-            << "}'" << std::endl;
+            << (chats ? "\"messages\":[{\"role\":\"user\","
+                        "\"content\":\"What is the capital of France?\"}]"
+                      : "\"prompt\":\"The capital of France is\"")
+            << ",\"temperature\":0}'" << std::endl;
 }
 
 kj::Promise<void> on_end_signal(kj::UnixEventPort& port) {

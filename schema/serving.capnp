@@ -155,8 +155,6 @@ struct End {
   promptTokens @3 :UInt32;
   cachedTokens @4 :UInt32;
   outputTokens @5 :UInt32;
-  routedNs @6 :Int64;           # when the worker got it, by the worker's clock
-  stops @7 :List(StopTime);
 }
 
 struct Emission {
@@ -169,6 +167,7 @@ struct Emission {
   firstScore @6 :UInt32;  # index of promptScores[0] among the prompt's scores
   end @7 :End;            # null while the sequence goes on
   cachedTokens @8 :UInt32;  # of the prompt, found in the prefix cache; known with the first token
+  stops @9 :List(StopTime);  # that the sequence passed since its last emission, `routed` first
 }
 
 struct Emitted {

@@ -1,6 +1,7 @@
 #include "actors/decode/decode_core.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/limits.h"
@@ -54,6 +55,7 @@ void DecodeCore::on_routed(wire::Routed message) {
     Sequence& state = sequences_[sequence.id];
     state.request = incoming.id;
     state.prompt_tokens = static_cast<uint32_t>(prompt->size());
+    state.stops.push_back({Stop::kRouted, request.routed});
   }
   act();
 }
@@ -79,7 +81,7 @@ void DecodeCore::on_kv_replies(const std::vector<KvReply>& replies) {
     if (const auto* reserved = std::get_if<KvReserved>(&reply)) {
       const auto sequence = sequences_.find(reserved->sequence);
       // A preempted sequence reserves again; its stop is the first time.
-      if (sequence != sequences_.end() && sequence->second.stops.empty()) {
+      if (sequence != sequences_.end() && !std::exchange(sequence->second.reserved, true)) {
         sequence->second.stops.push_back({Stop::kReserved, clock_.now()});
         sequence->second.cached_tokens = reserved->cached_tokens;
       }
@@ -192,15 +194,18 @@ void DecodeCore::add_emission(Emission&& emission, Outgoing& outgoing) {
   sequence.tokens += static_cast<uint32_t>(emission.tokens.size());
   sequence.scores += static_cast<uint32_t>(emission.prompt_scores.size());
   const bool ended = emission.end.has_value() || !emission.failed.ok();
-  if (ended) out.end = end_of(sequence, request, emission);
+  if (ended) {
+    sequence.stops.push_back({Stop::kFinished, clock_.now()});
+    out.end = end_of(sequence, emission);
+  }
+  out.stops = std::exchange(sequence.stops, {});
   out.tokens = std::move(emission.tokens);
   out.prompt_scores = std::move(emission.prompt_scores);
   outgoing[request.gateway].emissions.push_back(std::move(out));
   if (ended) forget_sequence(emission.sequence);
 }
 
-wire::End DecodeCore::end_of(const Sequence& sequence, const Request& request,
-                             const Emission& emission) const {
+wire::End DecodeCore::end_of(const Sequence& sequence, const Emission& emission) {
   wire::End end;
   end.error = emission.failed;
   end.prompt_tokens = sequence.prompt_tokens;
@@ -210,9 +215,6 @@ wire::End DecodeCore::end_of(const Sequence& sequence, const Request& request,
     end.cached_tokens = emission.end->cached_tokens;
   }
   end.output_tokens = sequence.tokens;
-  end.routed = request.routed;
-  end.stops = sequence.stops;
-  end.stops.push_back({Stop::kFinished, clock_.now()});
   return end;
 }
 
@@ -228,7 +230,6 @@ void DecodeCore::refuse(const Request& request, RequestId id, SequenceId sequenc
   emission.attempt = request.attempt;
   emission.end = wire::End{};
   emission.end->error = status;
-  emission.end->routed = request.routed;
   [[maybe_unused]] const Status sent = outbox_.send(request.gateway, message);
 }
 

@@ -65,15 +65,15 @@ class DecodeCore {
     uint32_t scores = 0;
     uint32_t prompt_tokens = 0;
     uint32_t cached_tokens = 0;  // of the prompt, at its first reserve
-    std::vector<wire::StopTime> stops;
+    bool reserved = false;
+    std::vector<wire::StopTime> stops;  // passed since the last emission
   };
   using Outgoing = std::map<std::string, wire::Emitted>;  // by gateway
 
   void act();
   void emit(std::vector<Emission> emissions);
   void add_emission(Emission&& emission, Outgoing& outgoing);
-  [[nodiscard]] wire::End end_of(const Sequence& sequence, const Request& request,
-                                 const Emission& emission) const;
+  [[nodiscard]] static wire::End end_of(const Sequence& sequence, const Emission& emission);
   void refuse(const Request& request, RequestId id, SequenceId sequence, const Status& status);
   void forget_sequence(SequenceId id);
   void drop_request(RequestId id);

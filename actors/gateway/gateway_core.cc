@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/limits.h"
@@ -14,11 +15,10 @@ double seconds_between(TimePoint from, TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-std::optional<TimePoint> time_of(const wire::End& end, Stop stop) {
-  for (const wire::StopTime& time : end.stops) {
-    if (time.stop == stop) return time.at;
-  }
-  return std::nullopt;
+// Seconds between two stops, where both were passed.
+std::optional<double> seconds_between(std::optional<TimePoint> from, std::optional<TimePoint> to) {
+  if (!from || !to) return std::nullopt;
+  return seconds_between(*from, *to);
 }
 
 }  // namespace
@@ -90,8 +90,7 @@ GenerationUsage GatewayCore::cancel_choice(RequestId id, uint32_t index) {
   const SequenceId sequence = choice.sequence;
   // The front ends cancel a choice for one reason: its stop string was found.
   metrics_.finished_stop.Increment();
-  metrics_.e2e_latency.Observe(seconds_between(request.accepted, clock_.now()));
-  metrics_.request_generation_tokens.Observe(choice.tokens);
+  measure_end(request, choice);
   end_choice(request, choice);
   [[maybe_unused]] const Status sent =
       outbox_.send(options_.router, wire::Cancelled{id, {sequence}});
@@ -122,6 +121,7 @@ void GatewayCore::on_emission(const wire::Emission& emission) {
                 {StatusCode::kInternal,
                  "tokens of the answer were lost on the way to the gateway; retry the request"});
   }
+  take_stops(*request, *choice, emission);
   if (!emission.prompt_scores.empty() && emission.first_score == choice->scores) {
     choice->scores += static_cast<uint32_t>(emission.prompt_scores.size());
     if (index == 0) request->listener->on_prompt_scores(emission.prompt_scores);
@@ -129,7 +129,6 @@ void GatewayCore::on_emission(const wire::Emission& emission) {
     if (choice == nullptr) return;
   }
   if (!emission.tokens.empty() && emission.first_index == choice->tokens) {
-    choice->cached_tokens = emission.cached_tokens;
     take_tokens(*request, *choice, emission.tokens);
     request->listener->on_tokens(index, emission.tokens);
     std::tie(request, choice) = alive();
@@ -142,13 +141,7 @@ void GatewayCore::on_emission(const wire::Emission& emission) {
     [[maybe_unused]] const Status sent = outbox_.send(options_.router, wire::Cancelled{id, {}});
     return fail(id, end.error);
   }
-  measure_end(*request, *choice, end);
-  metrics_.e2e_latency.Observe(seconds_between(request->accepted, clock_.now()));
-  if (!request->first_end) {
-    request->first_end = end;
-    metrics_.prompt_tokens.Increment(end.prompt_tokens);
-    metrics_.request_prompt_tokens.Observe(end.prompt_tokens);
-  }
+  measure_end(*request, *choice);
   (end.reason == FinishReason::kStop ? metrics_.finished_stop : metrics_.finished_length)
       .Increment();
   end_choice(*request, *choice);
@@ -200,29 +193,47 @@ void GatewayCore::fail(RequestId id, const Status& status) {
   listener->on_failed(status);
 }
 
-void GatewayCore::measure_end(const Request& request, const Choice& choice, const wire::End& end) {
+// A prompt counts once per request, and when it was computed: a request that fails or is cancelled
+// before has cost nothing.
+void GatewayCore::take_stops(Request& request, Choice& choice, const wire::Emission& emission) {
+  for (const wire::StopTime& time : emission.stops) {
+    auto& passed = choice.passed[static_cast<size_t>(time.stop)];
+    if (!passed) passed = time.at;
+  }
+  choice.cached_tokens = emission.cached_tokens;
+  const bool served = !emission.tokens.empty() || (emission.end && emission.end->error.ok());
+  if (!served || std::exchange(request.counted, true)) return;
+  metrics_.prompt_tokens.Increment(request.prompt_tokens);
+  metrics_.request_prompt_tokens.Observe(request.prompt_tokens);
+}
+
+void GatewayCore::measure_end(const Request& request, const Choice& choice) {
+  const TimePoint now = clock_.now();
+  metrics_.e2e_latency.Observe(seconds_between(request.accepted, now));
   metrics_.request_generation_tokens.Observe(choice.tokens);
+  const auto observe = [&](Stop stop, std::optional<double> seconds) {
+    if (seconds) metrics_.stop_seconds[static_cast<size_t>(stop)]->Observe(*seconds);
+  };
+  const auto at = [&](Stop stop) { return choice.passed[static_cast<size_t>(stop)]; };
+  for (const Stop stop : {Stop::kReserved, Stop::kPrefilled, Stop::kMoved, Stop::kJoined}) {
+    observe(stop, seconds_between(at(Stop::kRouted), at(stop)));
+  }
+  observe(Stop::kFinished, seconds_between(request.accepted, now));
+  if (choice.tokens > 0) {
+    observe(Stop::kEmitted, seconds_between(request.accepted, choice.first_token));
+  }
   if (choice.tokens > 1) {
     const double decoding = seconds_between(choice.first_token, choice.last_token);
     metrics_.decode_time.Observe(decoding);
     metrics_.time_per_output_token.Observe(decoding / (choice.tokens - 1));
   }
-  const auto passed = [&](Stop stop, double seconds) {
-    metrics_.stop_seconds[static_cast<size_t>(stop)]->Observe(seconds);
-  };
-  for (const wire::StopTime& time : end.stops) {
-    const bool by_worker = time.stop > Stop::kRouted && time.stop < Stop::kEmitted;
-    if (by_worker) passed(time.stop, seconds_between(end.routed, time.at));
+  const auto queue = seconds_between(at(Stop::kRouted), at(Stop::kReserved));
+  const auto prefill = seconds_between(at(Stop::kReserved), at(Stop::kJoined));
+  if (queue) metrics_.queue_time.Observe(*queue);
+  if (prefill) metrics_.prefill_time.Observe(*prefill);
+  if (queue) {
+    metrics_.inference_time.Observe(seconds_between(request.accepted, now) - *queue);
   }
-  if (choice.tokens > 0)
-    passed(Stop::kEmitted, seconds_between(request.accepted, choice.first_token));
-  passed(Stop::kFinished, seconds_between(request.accepted, clock_.now()));
-  const auto reserved = time_of(end, Stop::kReserved);
-  const auto joined = time_of(end, Stop::kJoined);
-  const auto finished = time_of(end, Stop::kFinished);
-  if (reserved) metrics_.queue_time.Observe(seconds_between(end.routed, *reserved));
-  if (reserved && joined) metrics_.prefill_time.Observe(seconds_between(*reserved, *joined));
-  if (reserved && finished) metrics_.inference_time.Observe(seconds_between(*reserved, *finished));
 }
 
 void GatewayCore::close(RequestId id, const char* how) {
@@ -240,18 +251,16 @@ void GatewayCore::log(RequestId id, const Request& request, const char* how) con
   line.precision(1);
   line << "request " << id << " [" << request.label << "] " << how
        << " prompt=" << request.prompt_tokens;
-  if (request.first_end) line << " cached=" << request.first_end->cached_tokens;
-  line << " output=" << request.output_tokens << " n=" << request.choices.size();
-  if (request.first_end) {
-    for (const wire::StopTime& time : request.first_end->stops) {
-      if (time.stop == Stop::kFinished) continue;
-      line << ' ' << to_string(time.stop) << "=routed+"
-           << seconds_between(request.first_end->routed, time.at) * 1e3 << "ms";
-    }
+  const Choice& first = request.choices[0];
+  line << " cached=" << first.cached_tokens << " output=" << request.output_tokens
+       << " n=" << request.choices.size();
+  for (const Stop stop : {Stop::kReserved, Stop::kPrefilled, Stop::kMoved, Stop::kJoined}) {
+    const auto seconds = seconds_between(first.passed[static_cast<size_t>(Stop::kRouted)],
+                                         first.passed[static_cast<size_t>(stop)]);
+    if (seconds) line << ' ' << to_string(stop) << "=routed+" << *seconds * 1e3 << "ms";
   }
-  if (request.choices[0].tokens > 0) {
-    line << " emitted=+" << seconds_between(request.accepted, request.choices[0].first_token) * 1e3
-         << "ms";
+  if (first.tokens > 0) {
+    line << " emitted=+" << seconds_between(request.accepted, first.first_token) * 1e3 << "ms";
   }
   line << " finished=+" << seconds_between(request.accepted, clock_.now()) * 1e3 << "ms";
   LOG(INFO) << line.str();

@@ -53,6 +53,8 @@ class GatewayCore final : public Generator {
     uint32_t cached_tokens = 0;  // of the prompt; known with its first token
     bool ended = false;
     TimePoint first_token{}, last_token{};
+    // When its worker says that it passed a stop, by the worker's clock.
+    std::array<std::optional<TimePoint>, kStopCount> passed{};
   };
   struct Request {
     std::string label;
@@ -62,7 +64,7 @@ class GatewayCore final : public Generator {
     uint32_t prompt_tokens = 0, output_tokens = 0;
     uint32_t attempt = 1;
     TimePoint accepted{};
-    std::optional<wire::End> first_end;  // what the log line tells of the worker's stops
+    bool counted = false;  // its prompt, in the metrics
   };
   struct Place {
     RequestId request;
@@ -73,7 +75,8 @@ class GatewayCore final : public Generator {
   void take_tokens(Request& request, Choice& choice, const std::vector<SampledToken>& tokens);
   void end_choice(Request& request, Choice& choice);
   void fail(RequestId id, const Status& status);
-  void measure_end(const Request& request, const Choice& choice, const wire::End& end);
+  void take_stops(Request& request, Choice& choice, const wire::Emission& emission);
+  void measure_end(const Request& request, const Choice& choice);
   void close(RequestId id, const char* how);
   void log(RequestId id, const Request& request, const char* how) const;
 

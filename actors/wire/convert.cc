@@ -109,6 +109,23 @@ std::vector<SampledToken> read(capnp::List<schema::SampledToken>::Reader in) {
   return out;
 }
 
+void write(const std::vector<StopTime>& in, capnp::List<schema::StopTime>::Builder out) {
+  for (uint32_t i = 0; i < out.size(); ++i) {
+    out[i].setStop(static_cast<schema::Stop>(in[i].stop));
+    out[i].setAtNs(to_ns(in[i].at));
+  }
+}
+
+std::vector<StopTime> read(capnp::List<schema::StopTime>::Reader in) {
+  std::vector<StopTime> out;
+  for (const auto stop : in) {
+    const auto which = static_cast<uint16_t>(stop.getStop());
+    KJ_REQUIRE(which < kStopCount, "unknown stop", which);
+    out.push_back({static_cast<Stop>(which), from_ns(stop.getAtNs())});
+  }
+  return out;
+}
+
 void write(const End& in, schema::End::Builder out) {
   if (in.error.ok()) {
     out.setFinished(static_cast<schema::FinishReason>(in.reason));
@@ -119,12 +136,6 @@ void write(const End& in, schema::End::Builder out) {
   out.setPromptTokens(in.prompt_tokens);
   out.setCachedTokens(in.cached_tokens);
   out.setOutputTokens(in.output_tokens);
-  out.setRoutedNs(to_ns(in.routed));
-  auto stops = out.initStops(static_cast<uint32_t>(in.stops.size()));
-  for (uint32_t i = 0; i < stops.size(); ++i) {
-    stops[i].setStop(static_cast<schema::Stop>(in.stops[i].stop));
-    stops[i].setAtNs(to_ns(in.stops[i].at));
-  }
 }
 
 End read(schema::End::Reader in) {
@@ -141,12 +152,6 @@ End read(schema::End::Reader in) {
   out.prompt_tokens = in.getPromptTokens();
   out.cached_tokens = in.getCachedTokens();
   out.output_tokens = in.getOutputTokens();
-  out.routed = from_ns(in.getRoutedNs());
-  for (const auto stop : in.getStops()) {
-    const auto which = static_cast<uint16_t>(stop.getStop());
-    KJ_REQUIRE(which < kStopCount, "unknown stop", which);
-    out.stops.push_back({static_cast<Stop>(which), from_ns(stop.getAtNs())});
-  }
   return out;
 }
 
@@ -224,6 +229,9 @@ void write(const Emitted& in, schema::Emitted::Builder out) {
     to.setFirstScore(from.first_score);
     write(from.prompt_scores,
           to.initPromptScores(static_cast<uint32_t>(from.prompt_scores.size())));
+    if (!from.stops.empty()) {
+      write(from.stops, to.initStops(static_cast<uint32_t>(from.stops.size())));
+    }
     if (from.end) write(*from.end, to.initEnd());
   }
 }
@@ -246,6 +254,7 @@ Emitted read(schema::Emitted::Reader in) {
     to.tokens = read(from.getTokens());
     to.first_score = from.getFirstScore();
     to.prompt_scores = read(from.getPromptScores());
+    to.stops = read(from.getStops());
     if (from.hasEnd()) to.end = read(from.getEnd());
   }
   return out;

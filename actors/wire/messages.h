@@ -71,8 +71,6 @@ struct End {
   Status error;
   TokenId stop_token = -1;
   uint32_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;
-  TimePoint routed{};
-  std::vector<StopTime> stops;
   bool operator==(const End&) const = default;
 };
 
@@ -85,6 +83,7 @@ struct Emission {
   std::vector<SampledToken> tokens;
   uint32_t first_score = 0;
   std::vector<SampledToken> prompt_scores;
+  std::vector<StopTime> stops;
   std::optional<End> end;
   bool operator==(const Emission&) const = default;
 };

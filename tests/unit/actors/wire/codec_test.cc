@@ -57,8 +57,7 @@ std::vector<Message> every_message() {
   end.prompt_tokens = 10;
   end.cached_tokens = 4;
   end.output_tokens = 13;
-  end.routed = at(5);
-  end.stops = {{Stop::kReserved, at(6)}, {Stop::kFinished, at(9)}};
+  emission.stops = {{Stop::kReserved, at(6)}, {Stop::kFinished, at(9)}};
   emission.end = end;
   Emission failed;
   failed.request = RequestId(1);

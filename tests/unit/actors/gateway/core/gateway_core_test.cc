@@ -49,7 +49,12 @@ struct Fixture {
   }
   void emit(RequestId id, SequenceId sequence, uint32_t first, std::vector<TokenId> tokens,
             std::optional<wire::End> end = std::nullopt, uint32_t attempt = 1) {
-    wire::Emission emission{id, sequence, attempt, first, 2, {}, 0, {}, std::move(end)};
+    wire::Emission emission{.request = id,
+                            .sequence = sequence,
+                            .attempt = attempt,
+                            .first_index = first,
+                            .cached_tokens = 2,
+                            .end = std::move(end)};
     for (const TokenId token : tokens) emission.tokens.push_back({token, 0.0F, {}});
     gateway.on_emitted({WorkerId(0), 1, {}, {}, {}, {emission}});
     gateway.check_invariants();
@@ -183,11 +188,25 @@ BOOST_AUTO_TEST_CASE(prompt_scores_come_once_and_from_the_first_choice) {
   Fixture f;
   const RequestId id = f.submit(2, f.listener);
   for (const uint32_t choice : {0U, 0U, 1U}) {
-    wire::Emission emission{
-        id, f.sequence(choice), 1, 0, 0, {}, 0, {{5, -1.0F, {}}, {6, -2.0F, {}}}, {}};
+    wire::Emission emission{.request = id,
+                            .sequence = f.sequence(choice),
+                            .attempt = 1,
+                            .prompt_scores = {{5, -1.0F, {}}, {6, -2.0F, {}}}};
     f.gateway.on_emitted({WorkerId(0), 1, {}, {}, {}, {emission}});
   }
   BOOST_TEST(f.listener.score_count == 2U);
+}
+
+// A stop string ends the answer at the gateway; the worker never says how it ended.
+BOOST_AUTO_TEST_CASE(an_answer_ended_by_a_stop_string_counts_like_any_other) {
+  Fixture f;
+  const RequestId id = f.submit(1, f.listener);
+  f.listener.during_tokens = [&] { f.gateway.cancel_choice(id, 0); };
+  f.emit(id, f.sequence(0), 0, {10, 11});
+  BOOST_TEST(f.metrics.prompt_tokens.Value() == 3.0);
+  BOOST_TEST(f.metrics.generation_tokens.Value() == 2.0);
+  BOOST_TEST(f.metrics.finished_stop.Value() == 1.0);
+  BOOST_TEST(f.metrics.finished_abort.Value() == 0.0);
 }
 
 BOOST_AUTO_TEST_CASE(metrics_count_what_happened) {

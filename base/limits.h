@@ -22,6 +22,10 @@ inline constexpr uint32_t kRequestsInFlightDefault = 1024;
 inline constexpr std::chrono::milliseconds kHeartbeatInterval{200};
 inline constexpr std::chrono::milliseconds kHeartbeatTimeout{3000};
 
+// Who looks for missing heartbeats later than this after its last look was not running itself (a
+// stopped process, a paused machine): the silence meanwhile proves nothing and does not count.
+inline constexpr std::chrono::milliseconds kOwnPause{1000};
+
 // A step is stalled when it runs longer than this factor over its prediction, and longer than the
 // floor, which covers a machine that pages or is suspended for a moment.
 inline constexpr double kStallFactor = 50.0;

@@ -20,7 +20,8 @@ DecodeCore::DecodeCore(const Clock& clock, wire::Outbox& outbox, WorkerPorts& po
       ports_(ports),
       metrics_(metrics),
       options_(std::move(options)),
-      scheduler_(options_.scheduler) {
+      scheduler_(options_.scheduler),
+      last_tick_(clock.now()) {
   TROUPE_ASSERT(options_.incarnation != 0);
 }
 
@@ -111,6 +112,9 @@ void DecodeCore::on_step_done(Result<StepResult> result) {
 
 void DecodeCore::on_tick() {
   const TimePoint now = clock_.now();
+  const Duration since_tick = now - std::exchange(last_tick_, now);
+  // The device was not running meanwhile either.
+  if (since_tick > limits::kOwnPause) step_submitted_ += since_tick;
   const Duration age = step_in_flight_ ? now - step_submitted_ : Duration{0};
   // A router that cannot be reached finds out by missing the heartbeats.
   [[maybe_unused]] const Status sent = outbox_.send(

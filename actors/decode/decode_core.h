@@ -92,6 +92,7 @@ class DecodeCore {
   // The step in flight, and the stamps of the latest one that came back.
   bool step_in_flight_ = false;
   TimePoint step_submitted_{};
+  TimePoint last_tick_;
   Duration step_predicted_{0};
   double step_seconds_ = 0.0;  // learned: seconds of a step
   uint64_t step_number_ = 0;

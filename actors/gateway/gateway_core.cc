@@ -29,7 +29,8 @@ GatewayCore::GatewayCore(const Clock& clock, wire::Outbox& outbox, ServingMetric
       outbox_(outbox),
       metrics_(metrics),
       options_(std::move(options)),
-      last_health_(clock.now()) {}
+      last_health_(clock.now()),
+      last_tick_(clock.now()) {}
 
 Result<RequestId> GatewayCore::submit(GenerationRequest request, GenerationListener& listener) {
   TROUPE_ASSERT(!request.prompt.empty() && !request.choices.empty(), request.prompt.size(),
@@ -273,7 +274,10 @@ void GatewayCore::on_health(const wire::Health& message) {
 }
 
 void GatewayCore::on_tick() {
-  if (clock_.now() - last_health_ <= limits::kHeartbeatTimeout) return;
+  const TimePoint now = clock_.now();
+  const Duration since_tick = now - std::exchange(last_tick_, now);
+  if (since_tick > limits::kOwnPause) last_health_ += since_tick;
+  if (now - last_health_ <= limits::kHeartbeatTimeout) return;
   healthy_ = false;
   reason_ = "the router has not been heard of for " +
             std::to_string(limits::kHeartbeatTimeout.count()) + " ms";

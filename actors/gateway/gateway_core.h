@@ -90,6 +90,7 @@ class GatewayCore final : public Generator {
   bool healthy_ = false;
   std::string reason_ = "the router has not been heard of yet";
   TimePoint last_health_;
+  TimePoint last_tick_;
 };
 
 }  // namespace troupe

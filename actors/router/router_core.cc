@@ -1,6 +1,7 @@
 #include "actors/router/router_core.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -19,13 +20,13 @@ RouterCore::RouterCore(const Clock& clock, wire::Outbox& outbox, const RoutingPo
       outbox_(outbox),
       policy_(policy),
       options_(std::move(options)),
-      started_(clock.now()) {
+      last_tick_(clock.now()) {
   TROUPE_ASSERT(!options_.workers.empty());
   for (const auto& [id, endpoint] : options_.workers) {
     Worker& worker = workers_.emplace_back();
     worker.view.id = id;
     worker.endpoint = endpoint;
-    worker.last_heartbeat = started_;
+    worker.last_heartbeat = last_tick_;
   }
 }
 
@@ -107,8 +108,10 @@ void RouterCore::on_heartbeat(const wire::Heartbeat& message) {
 
 void RouterCore::on_tick() {
   const TimePoint now = clock_.now();
+  const Duration since_tick = now - std::exchange(last_tick_, now);
   for (size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = workers_[i];
+    if (since_tick > limits::kOwnPause) worker.last_heartbeat += since_tick;
     if (worker.heard && now - worker.last_heartbeat > limits::kHeartbeatTimeout) {
       worker.heard = false;
       worker.view.accepting = false;

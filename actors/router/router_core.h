@@ -72,7 +72,7 @@ class RouterCore {
   wire::Outbox& outbox_;
   const RoutingPolicy& policy_;
   const RouterOptions options_;
-  const TimePoint started_;
+  TimePoint last_tick_;
   std::vector<Worker> workers_;
   Flights requests_;
   double mean_duration_s_ = 1.0;  // of a request, exponentially averaged

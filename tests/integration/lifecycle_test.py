@@ -70,6 +70,23 @@ class LifecycleTest(unittest.TestCase):
             self.assertLess(time.monotonic() - began, 2)
             line.close()
 
+    def test_a_stopped_process_goes_on_where_it_was(self):
+        """Longer than the heartbeats' timeout: who slept himself does not call the others dead."""
+        with Server() as server:
+            line = server.open_stream(chat("Tell me a story.", max_tokens=100, temperature=0,
+                                           ignore_eos=True))
+            received = line.recv(65536)
+            server.send_signal(signal.SIGSTOP)
+            time.sleep(4)
+            server.send_signal(signal.SIGCONT)
+            while piece := line.recv(65536):
+                received += piece
+                if b"[DONE]" in received:
+                    break
+            line.close()
+            self.assertIn(b'"finish_reason":"length"', received)
+            server.complete("And now", max_tokens=4)
+
     def test_a_killed_server_leaves_its_port_free(self):
         port = free_port()
         for _ in range(2):

@@ -208,8 +208,11 @@ BOOST_AUTO_TEST_CASE(a_step_far_over_its_prediction_shows_as_stalled) {
   f.pump();
   f.decode->on_tick();
   BOOST_TEST(!f.outbox.take<wire::Heartbeat>("router").back().stalled);
-  f.clock.advance(limits::kStallFloor + std::chrono::milliseconds(1));
-  f.decode->on_tick();
+  for (auto gone = 0 * limits::kStallFloor; gone <= limits::kStallFloor;
+       gone += limits::kHeartbeatInterval) {
+    f.clock.advance(limits::kHeartbeatInterval);
+    f.decode->on_tick();
+  }
   BOOST_TEST(f.outbox.take<wire::Heartbeat>("router").back().stalled);
   f.run();
   f.decode->on_tick();
@@ -218,6 +221,15 @@ BOOST_AUTO_TEST_CASE(a_step_far_over_its_prediction_shows_as_stalled) {
 
 // Of two sequences only one decodes in a step; the other one's blocks must not wait for an event of
 // its own.
+BOOST_AUTO_TEST_CASE(a_pause_of_the_process_is_no_stall_of_its_device) {
+  Fixture f;
+  f.route(1);
+  f.pump();
+  f.clock.advance(std::chrono::hours(1));
+  f.decode->on_tick();
+  BOOST_TEST(!f.outbox.take<wire::Heartbeat>("router").back().stalled);
+}
+
 BOOST_AUTO_TEST_CASE(requests_of_a_gateway_that_is_gone_end_with_their_blocks) {
   Fixture f;
   f.route(1, 1, 100);

@@ -27,6 +27,14 @@ struct Fixture {
     router.on_accepted({request});
     router.check_invariants();
   }
+  // The time passes, worker 1 beats, and the router looks at the clock as often as it should.
+  void pass(std::chrono::milliseconds time) {
+    for (auto gone = 0 * time; gone < time; gone += kInterval) {
+      clock.advance(kInterval);
+      beat(1);
+      router.on_tick();
+    }
+  }
   std::vector<wire::Rejected> rejected() const { return outbox.take<wire::Rejected>("g"); }
 
   ManualClock clock;
@@ -95,12 +103,10 @@ BOOST_AUTO_TEST_CASE(a_worker_that_falls_silent_ends_its_requests_and_no_other) 
   f.beat(1);
   f.accept(1);
   f.accept(2);
-  f.clock.advance(limits::kHeartbeatTimeout);
+  f.pass(limits::kHeartbeatTimeout);
   f.beat(1);
-  f.router.on_tick();
   BOOST_TEST(f.rejected().empty());  // not yet over the limit
-  f.clock.advance(std::chrono::milliseconds(1));
-  f.router.on_tick();
+  f.pass(kInterval);
   f.router.on_tick();
   BOOST_REQUIRE(f.rejected().size() == 1U);
   BOOST_TEST(f.rejected()[0].request == RequestId(1));
@@ -108,6 +114,15 @@ BOOST_AUTO_TEST_CASE(a_worker_that_falls_silent_ends_its_requests_and_no_other) 
   f.router.check_invariants();
   f.accept(3);  // goes to the one that lives
   BOOST_TEST(f.outbox.take<wire::Routed>("w1").size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_pause_of_the_router_itself_is_no_silence_of_its_workers) {
+  Fixture f;
+  f.beat(0);
+  f.accept(1);
+  f.clock.advance(std::chrono::hours(1));  // the process was stopped
+  f.router.on_tick();
+  BOOST_TEST(f.rejected().empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_stalled_worker_ends_its_requests_and_is_told_to_drop_them) {

@@ -99,7 +99,7 @@ Status chat(const ChatOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const auto cluster,
                           LocalCluster::start(options.engine, *loaded, clock, metrics,
                                               io.unixEventPort, io.provider->getTimer()));
-  cluster->ready().wait(io.waitScope);
+  TROUPE_RETURN_IF_ERROR(cluster->wait_until_ready(io.waitScope));
   Conversation conversation{options, *loaded, clock, cluster->gateway(), io.waitScope, {}};
   start_anew(conversation);
 

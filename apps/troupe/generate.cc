@@ -54,7 +54,7 @@ Status generate(const GenerateOptions& options) {
                         [&](std::string_view text) {
                           if (!options.json) std::cout << text << std::flush;
                         });
-  cluster->ready().wait(io.waitScope);
+  TROUPE_RETURN_IF_ERROR(cluster->wait_until_ready(io.waitScope));
   TROUPE_RETURN_IF_ERROR(answer.run(cluster->gateway(), std::move(request), io.waitScope));
   if (options.json) std::cout << as_json(prompt_ids, answer);
   std::cout << std::endl;

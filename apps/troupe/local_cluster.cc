@@ -18,7 +18,8 @@ constexpr const char* kWorkerEndpoint = "worker/0";
 constexpr WorkerId kWorker{0};
 // The actors only plan and pass on; the device computes on threads of its own.
 constexpr size_t kActorThreads = 1;
-constexpr kj::Duration kReadyPoll = 5 * kj::MILLISECONDS;
+constexpr kj::Duration kReadyPoll = 2 * kj::MILLISECONDS;
+constexpr kj::Duration kReadyDeadline = 3 * limits::kHeartbeatTimeout.count() * kj::MILLISECONDS;
 
 }  // namespace
 
@@ -115,9 +116,13 @@ kj::Promise<void> LocalCluster::tick() {
   });
 }
 
-kj::Promise<void> LocalCluster::ready() {
-  if (gateway_->health().ok()) return kj::READY_NOW;
-  return timer_.afterDelay(kReadyPoll).then([this] { return ready(); });
+Status LocalCluster::wait_until_ready(kj::WaitScope& scope) {
+  const kj::TimePoint deadline = timer_.now() + kReadyDeadline;
+  while (!gateway_->health().ok()) {
+    if (timer_.now() > deadline) return gateway_->health();
+    timer_.afterDelay(kReadyPoll).wait(scope);
+  }
+  return ok_status();
 }
 
 }  // namespace troupe

@@ -37,8 +37,9 @@ class LocalCluster final {
   LocalCluster& operator=(const LocalCluster&) = delete;
 
   [[nodiscard]] GatewayCore& gateway() { return *gateway_; }
-  // Resolves when the worker has been heard of and requests are taken; it takes one heartbeat.
-  [[nodiscard]] kj::Promise<void> ready();
+  // Runs the loop until the worker has been heard of and requests are taken, which takes one
+  // heartbeat. kUnavailable: it was not heard of for many; the message says what is missing.
+  [[nodiscard]] Status wait_until_ready(kj::WaitScope& scope);
 
  private:
   LocalCluster(const EngineOptions& options, LoadedModel& loaded, const Clock& clock,

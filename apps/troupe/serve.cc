@@ -81,7 +81,7 @@ Status serve(const ServeOptions& options) {
                     health, metrics_page, clock, http_options);
   TROUPE_ASSIGN_OR_RETURN(const uint16_t port, http.listen(options.host, options.port));
   LOG(INFO) << loaded->summary();
-  cluster->ready().wait(io.waitScope);
+  TROUPE_RETURN_IF_ERROR(cluster->wait_until_ready(io.waitScope));
   print_ready(options.host, port, name, loaded->chat_template() != nullptr);
 
   on_end_signal(io.unixEventPort).wait(io.waitScope);

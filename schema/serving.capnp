@@ -26,7 +26,7 @@ $Cxx.namespace("troupe::schema");
 enum Stop {
   # The stops of a request on its way through the system. Trace events, handlers, log lines and
   # metrics use the same names; docs/walkthrough.md tells what happens at each.
-  accepted @0;   # the gateway parsed, authenticated and tokenised it
+  accepted @0;   # the gateway parsed and tokenised it
   routed @1;     # the router admitted it and chose its worker
   reserved @2;   # the worker's KV-cache manager found the cached prefix and reserved the rest
   prefilled @3;  # the last chunk of its prompt is computed

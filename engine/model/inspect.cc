@@ -202,7 +202,7 @@ void append_memory(const GgufFile& file, const ModelConfig& config, std::string&
   out += "\nMemory\n";
   Table table;
   table.add({"weights, as stored", bytes_text(memory.weight_bytes)});
-  table.add({"KV cache per token", bytes_text(memory.kv_bytes_per_token) + " (bf16)"});
+  table.add({"KV cache per token", bytes_text(memory.kv_bytes_per_token) + " (f16)"});
   table.add({"KV cache per block of " + std::to_string(kBlockTokens) + " tokens",
              bytes_text(memory.kv_bytes_per_block)});
   table.add({"KV cache of one full context", bytes_text(context_bytes)});

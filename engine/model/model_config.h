@@ -95,7 +95,8 @@ struct MemoryEstimate {
   uint64_t kv_bytes_per_block = 0;  // of kBlockTokens tokens, all layers
 };
 
-// `kv_element_bytes`: bytes of one stored key or value element (2 for bf16 and fp16).
+// `kv_element_bytes`: bytes of one stored key or value element (2 for fp16, as the cpu backend
+// stores it).
 [[nodiscard]] MemoryEstimate estimate_memory(const GgufFile& file, const ModelConfig& config,
                                              uint32_t kv_element_bytes);
 

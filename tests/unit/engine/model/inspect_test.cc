@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(the_text_tells_metadata_tensors_totals_numbers_and_memory) 
   BOOST_TEST(has_line(text, "  heads               4 (2 for keys and values) of 8"));
   BOOST_TEST(has_line(text, "  rotary embedding    8 dimensions, base 10000"));
   BOOST_TEST(has_line(text, "  output layer        the embedding table"));
-  BOOST_TEST(has_line(text, "  KV cache per token               128 bytes (bf16)"));
+  BOOST_TEST(has_line(text, "  KV cache per token               128 bytes (f16)"));
   BOOST_TEST(has_line(text, "  KV cache per block of 16 tokens  2.0 KiB"));
   BOOST_TEST(has_line(text, "  KV cache of one full context     32.0 KiB"));
 }

@@ -11,6 +11,25 @@ namespace troupe::limits {
 // One message between endpoints; larger ones are refused by the sender's transport.
 inline constexpr size_t kMessageBytesMax = size_t{64} << 20;
 
+// Messages that wait for their way to one node, in bytes; further ones are refused with
+// kResourceExhausted.
+inline constexpr size_t kSendQueueBytesMax = size_t{256} << 20;
+
+// Parts under way from one node to another; further ones end at once with kResourceExhausted.
+inline constexpr size_t kMovesMax = 65536;
+
+// Landings open at one node; more are refused with kResourceExhausted.
+inline constexpr size_t kLandingsMax = 16384;
+// Ranges of one landing, and pieces of one part; more are refused with kInvalidArgument.
+inline constexpr size_t kLandingRangesMax = size_t{1} << 20;
+
+// Nodes that one node knows of; further ones are refused with kResourceExhausted.
+inline constexpr size_t kPeersMax = 1024;
+
+// Keepalives between nodes: sent this often; a node silent for the timeout is lost.
+inline constexpr std::chrono::milliseconds kKeepaliveInterval{100};
+inline constexpr std::chrono::milliseconds kKeepaliveTimeout{450};
+
 // Choices of one request (`n`); more are refused with kInvalidArgument.
 inline constexpr uint32_t kChoicesMax = 128;
 

@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-// In the order in which a request passes them; the numbers are those of schema/serving.capnp.
+// In the order in which a request passes them; the numbers are those of schema/control.capnp.
 enum class Stop : uint8_t {
   kAccepted,   // the gateway parsed and tokenised it
   kRouted,     // the worker that the router chose has it

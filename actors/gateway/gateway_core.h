@@ -16,7 +16,7 @@
 namespace troupe {
 
 struct GatewayOptions {
-  std::string endpoint = "gateway/0";  // where the answers come to
+  std::string endpoint = "gateway";  // where the answers come to
   std::string router = "router";
 };
 

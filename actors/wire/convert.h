@@ -2,7 +2,7 @@
 // Each schema struct <-> its value, one pair of functions each. Reading throws kj::Exception for
 // what does not fit; codec.cc turns that into a Status.
 
-#include "schema/serving.capnp.h"
+#include "schema/control.capnp.h"
 
 #include "actors/wire/messages.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// The messages of schema/serving.capnp as plain values: what the actor cores take and give. The
+// The messages of schema/control.capnp as plain values: what the actor cores take and give. The
 // schema tells who sends each one and when; codec.h turns them into bytes and back.
 
 #include <cstdint>

@@ -12,9 +12,9 @@
 namespace troupe {
 namespace {
 
-constexpr const char* kGatewayEndpoint = "gateway/0";
+constexpr const char* kGatewayEndpoint = "gateway";
 constexpr const char* kRouterEndpoint = "router";
-constexpr const char* kWorkerEndpoint = "worker/0";
+constexpr const char* kWorkerEndpoint = "worker";
 constexpr WorkerId kWorker{0};
 // The actors only plan and pass on; the device computes on threads of its own.
 constexpr size_t kActorThreads = 1;

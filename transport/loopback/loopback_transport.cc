@@ -1,71 +1,42 @@
 #include "transport/loopback/loopback_transport.h"
 
-#include <mutex>
-
-#include "base/assert.h"
-#include "base/limits.h"
-
 namespace troupe {
+namespace {
 
-// Calls of the receiver hold the gate shared; unbind() closes it exclusively, and so waits for
-// them.
-struct LoopbackTransport::Binding {
-  explicit Binding(MessageReceiver& r) : receiver(&r) {}
-  std::shared_mutex gate;
-  MessageReceiver* receiver;  // null once unbound
-};
-
-LoopbackTransport::~LoopbackTransport() {
-  TROUPE_ASSERT(bindings_.empty(), bindings_.size());
+Status no_such_node(std::string_view node) {
+  return {StatusCode::kUnavailable, "node '" + std::string(node) +
+                                        "' is not reachable: this transport does not leave the "
+                                        "process"};
 }
 
-Status LoopbackTransport::bind(std::string_view endpoint, MessageReceiver& receiver) {
-  if (endpoint.empty()) return invalid_argument("an endpoint's name is empty; give it one");
-  const std::unique_lock lock(mutex_);
-  const auto [position, inserted] =
-      bindings_.emplace(std::string(endpoint), std::make_shared<Binding>(receiver));
-  if (!inserted) {
-    return invalid_argument("endpoint '" + position->first +
-                            "' is taken; unbind it first or choose another name");
-  }
-  return ok_status();
-}
+}  // namespace
 
-void LoopbackTransport::unbind(std::string_view endpoint) {
-  std::shared_ptr<Binding> binding;
-  {
-    const std::unique_lock lock(mutex_);
-    const auto found = bindings_.find(endpoint);
-    if (found == bindings_.end()) return;
-    binding = std::move(found->second);
-    bindings_.erase(found);
-  }
-  const std::unique_lock wait_for_calls(binding->gate);
-  binding->receiver = nullptr;
-}
-
-Status LoopbackTransport::send(std::string_view endpoint, TrafficClass /*traffic*/,
+Status LoopbackTransport::send(std::string_view address, TrafficClass /*traffic*/,
                                MessageWords words) {
-  const size_t bytes = words.size() * sizeof(uint64_t);
-  if (bytes > limits::kMessageBytesMax) {
-    return invalid_argument("a message of " + std::to_string(bytes) +
-                            " bytes exceeds the limit of " +
-                            std::to_string(limits::kMessageBytesMax) + "; send less at once");
-  }
-  std::shared_ptr<Binding> binding;
-  {
-    const std::shared_lock lock(mutex_);
-    const auto found = bindings_.find(endpoint);
-    if (found != bindings_.end()) binding = found->second;
-  }
-  if (binding) {
-    const std::shared_lock call(binding->gate);
-    if (binding->receiver != nullptr) {
-      binding->receiver->on_message(std::move(words));
-      return ok_status();
-    }
-  }
-  return {StatusCode::kUnavailable, "nobody is bound to endpoint '" + std::string(endpoint) + "'"};
+  TROUPE_RETURN_IF_ERROR(check_message_size(words));
+  if (address.find('/') != std::string_view::npos) return no_such_node(node_of(address));
+  if (address.empty()) return invalid_argument("an address is empty; name an endpoint");
+  return endpoints_.deliver(address, std::move(words));
+}
+
+Result<BulkTicket> LoopbackTransport::expose(std::vector<std::span<std::byte>> ranges,
+                                             uint64_t label_high, uint64_t label_low,
+                                             LandingObserver& observer) {
+  TROUPE_RETURN_IF_ERROR(memory_.check(ranges));
+  return landings_.open(std::move(ranges), label_high, label_low, observer);
+}
+
+void LoopbackTransport::move(std::string_view node, const BulkTicket& ticket,
+                             TrafficClass /*traffic*/, BulkPart part, MoveDone done) {
+  if (node.find_first_of("/:") != std::string_view::npos) return done(no_such_node(node));
+  if (Status status = check_part(part); !status.ok()) return done(std::move(status));
+  if (Status status = memory_.check(part.pieces); !status.ok()) return done(std::move(status));
+  const uint64_t bytes = bytes_of(part.pieces);
+  const auto ranges = landings_.begin_write(ticket, part.offset, bytes);
+  if (!ranges.ok()) return done(ranges.status());
+  copy_pieces(part.pieces, ranges.value());
+  landings_.end_write(ticket.landing, part.offset, bytes, true);
+  done(ok_status());
 }
 
 }  // namespace troupe

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 class DocsTest(unittest.TestCase):
     def test_the_stops_are_those_of_the_schema(self):
-        schema = (ROOT / "schema/serving.capnp").read_text(encoding="utf-8")
+        schema = (ROOT / "schema/control.capnp").read_text(encoding="utf-8")
         body = re.search(r"enum Stop \{(.*?)\n\}", schema, re.DOTALL)[1]
         stops = re.findall(r"(\w+) @\d+;", body)
         self.assertEqual(len(stops), 8)

@@ -95,9 +95,9 @@ struct World {
   }
 
   World() {
-    BOOST_REQUIRE(transport.bind("gateway/0", queue).ok());
+    BOOST_REQUIRE(transport.bind("gateway", queue).ok());
     router = spawn_router(*system, clock, outbox, policy,
-                          {8, {{WorkerId(0), "worker/0"}}, {"gateway/0"}});
+                          {8, {{WorkerId(0), "worker"}}, {"gateway"}});
     router_inbox = std::make_unique<wire::ActorInbox>(router);
     BOOST_REQUIRE(transport.bind("router", *router_inbox).ok());
     device = system->spawn(counting_device);
@@ -107,11 +107,11 @@ struct World {
     decode = spawn_decode(*system, clock, outbox, metrics, options, device,
                           spawn_kv_cache_manager(*system, manager, metrics));
     decode_inbox = std::make_unique<wire::ActorInbox>(decode);
-    BOOST_REQUIRE(transport.bind("worker/0", *decode_inbox).ok());
+    BOOST_REQUIRE(transport.bind("worker", *decode_inbox).ok());
     settle();
   }
   ~World() {
-    for (const char* endpoint : {"gateway/0", "router", "worker/0"}) transport.unbind(endpoint);
+    for (const char* endpoint : {"gateway", "router", "worker"}) transport.unbind(endpoint);
     caf::anon_send_exit(router, caf::exit_reason::kill);
     caf::anon_send_exit(decode, caf::exit_reason::kill);
     caf::anon_send_exit(device, caf::exit_reason::kill);

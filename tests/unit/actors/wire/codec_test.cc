@@ -34,11 +34,34 @@ SamplingParams full_params() {
 Request full_request() {
   return {RequestId(7),
           "client's \"name\"",
-          "gateway/0",
+          "gateway",
           {1, 2, 49151},
           {{SequenceId(8), full_params()}, {SequenceId(9), {}}},
           "salt",
           at(123456789)};
+}
+
+Load full_load() {
+  return {3, 4, 5000, 1000, 17, 0.25, 0.125};
+}
+
+Heartbeat full_heartbeat() {
+  return {WorkerId(3),
+          12,
+          true,
+          std::chrono::milliseconds(999),
+          "10.0.0.7:7000/worker",
+          Role::kDecode,
+          true,
+          true,
+          "digest",
+          8192,
+          full_load()};
+}
+
+WorkerStatus full_worker_status() {
+  return {WorkerId(3), "10.0.0.7:7000/worker",        Role::kPrefill, true, "ready", 12,
+          6,           std::chrono::milliseconds(40), full_load()};
 }
 
 std::vector<Message> every_message() {
@@ -64,7 +87,7 @@ std::vector<Message> every_message() {
   failed.end = End{};
   failed.end->error = {StatusCode::kContextLength, "too long", "prompt"};
   return {Accepted{full_request()},
-          Routed{full_request(), 3},
+          Routed{full_request(), 3, "10.0.0.7:7000/worker"},
           Rejected{RequestId(7),
                    1,
                    {StatusCode::kResourceExhausted, "full", ""},
@@ -73,8 +96,29 @@ std::vector<Message> every_message() {
           Cancelled{RequestId(7), {}},
           Emitted{WorkerId(3), 77, at(1), at(2), at(3), {emission, failed, Emission{}}},
           Finished{RequestId(7), 2, WorkerId(3)},
-          Heartbeat{WorkerId(3), 12, true, std::chrono::milliseconds(999)},
-          Health{false, "no worker"}};
+          full_heartbeat(),
+          Health{false, "no worker", {full_worker_status(), WorkerStatus{}}, 9},
+          Reserved{RequestId(7),
+                   2,
+                   "10.0.0.7:7000/worker",
+                   {0xfedcba9876543210, 7, (uint64_t{2} << 32) | 5},
+                   {1, 2, 49151},
+                   "salt",
+                   3,
+                   std::chrono::milliseconds(1500),
+                   30,
+                   12288},
+          Prefilled{0xfedcba9876543210,
+                    {StatusCode::kUnavailable, "the device failed", ""},
+                    32,
+                    at(5),
+                    at(6),
+                    at(7)},
+          Released{0xfedcba9876543210},
+          Refused{"model: this cluster has X, the worker has Y"},
+          Observe{"10.0.0.7:7002/monitor"},
+          Describe{"10.0.0.7:7000/models"},
+          Described{"digest", "SmolLM2", 8192, {std::byte{'G'}, std::byte{0}, std::byte{255}}}};
 }
 
 BOOST_AUTO_TEST_SUITE(codec)

@@ -1,0 +1,37 @@
+#pragma once
+// The names of all settings of all programs that read one configuration file. A program that meets
+// a name at the file's top that is none of its own looks here: a known name belongs to another
+// program, an unknown one is a mistake. Settings::add() asserts that what it declares stands here.
+
+#include <array>
+#include <string_view>
+
+namespace troupe {
+
+inline constexpr std::array<std::string_view, 5> kSettingTables = {"router", "prefill", "decode",
+                                                                   "monitor", "serve"};
+
+inline constexpr auto kSettingNames = std::to_array<std::string_view>({
+    "backend",
+    "cluster",
+    "context-length",
+    "drain-seconds",
+    "host",
+    "http-host",
+    "http-port",
+    "isa",
+    "join",
+    "kv-blocks",
+    "kv-memory-mib",
+    "max-requests",
+    "max-running",
+    "max-step-tokens",
+    "model",
+    "port",
+    "secret",
+    "secret-file",
+    "served-model-name",
+    "threads",
+});
+
+}  // namespace troupe

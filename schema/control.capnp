@@ -1,11 +1,15 @@
 @0xd3a6b1f0c4e85a17;
-# How one request travels between the gateway, the router and the worker that decodes it.
+# How one request travels between the gateway, the router and the workers, and how these know of
+# each other. What prefill and decode workers say about KV stands in kv.capnp.
 #
 #   gateway --accepted--> router --routed--> decode worker --emitted--> gateway
-#                            |                    |
+#                            |                |        ^
+#                            |            reserved  prefilled     (kv.capnp)
+#                            |                v        |
+#                            |            prefill worker
 #                            +--rejected--> gateway
 #   gateway --cancelled--> router --cancelled--> decode worker --finished--> router
-#   decode worker --heartbeat--> router
+#   every worker --heartbeat--> its routers --health--> gateways, monitors
 #
 # Rules that hold for every message here:
 #  - One message is one `Message`, whose union says which. A reader that does not know a member
@@ -15,12 +19,14 @@
 #    time, or belongs to an attempt that is over, is dropped.
 #  - (request, attempt) names one try at a request. The router makes attempt 1 when it admits the
 #    request; emissions and endings carry the attempt they belong to.
+#  - Endpoints are addresses of include/troupe/transport.h: `node/name`.
 #  - Times are nanoseconds of the sender's monotonic clock; only differences of stamps by one sender
-#    mean anything on another machine.
+#    mean anything on another machine, unless both clocks are compared (the transport's peers do).
 #  - Limits stand in base/limits.h; a message over a limit is refused by the receiver with a log line
 #    and, where it starts a request, a `rejected`.
 
 using Cxx = import "/capnp/c++.capnp";
+using Kv = import "kv.capnp";
 $Cxx.namespace("troupe::schema");
 
 enum Stop {
@@ -34,27 +40,6 @@ enum Stop {
   joined @5;     # its first token is sampled; it decodes in the batch
   emitted @6;    # its first token reached the gateway
   finished @7;   # it ended; its blocks are free or cached
-}
-
-enum ErrorCode {
-  # The codes of include/troupe/status.h, in its order.
-  ok @0;
-  invalidArgument @1;
-  notFound @2;
-  contextLength @3;
-  resourceExhausted @4;
-  deadlineExceeded @5;
-  cancelled @6;
-  unavailable @7;
-  dataLoss @8;
-  unsupported @9;
-  internal @10;
-}
-
-struct Error {
-  code @0 :ErrorCode;
-  message @1 :Text;   # one sentence for a person
-  param @2 :Text;     # the offending field of the client's request, or empty
 }
 
 struct LogitBias {
@@ -107,13 +92,16 @@ struct Routed {
   # ignores it; a higher attempt replaces a lower one.
   request @0 :Request;
   attempt @1 :UInt32;
+  prefill @2 :Text;
+  # Endpoint of the prefill worker that computes the prompt if too little of it is cached; empty:
+  # compute it where it is decoded.
 }
 
 struct Rejected {
   # router -> gateway: the request ends here with an error and has no other end.
   request @0 :UInt64;
   attempt @1 :UInt32;
-  error @2 :Error;
+  error @2 :Kv.Error;
   retryAfterMs @3 :UInt32;  # when trying again makes sense; 0: it does not
 }
 
@@ -149,7 +137,7 @@ struct End {
   # How a sequence ended, with what the worker counted.
   union {
     finished @0 :FinishReason;
-    failed @1 :Error;
+    failed @1 :Kv.Error;
   }
   stopToken @2 :Int32 = -1;
   promptTokens @3 :UInt32;
@@ -187,19 +175,84 @@ struct Finished {
   worker @2 :UInt32;
 }
 
+enum Role {
+  mixed @0;    # decodes, and computes the prompts itself
+  prefill @1;  # computes prompts for decode workers
+  decode @2;   # decodes; has prompts computed by prefill workers where that is sooner
+}
+
 struct Heartbeat {
-  # decode worker -> router, several times a second, also when idle. A worker that misses them, or
-  # says that its device is stalled, gets no new requests, and those it has are ended or moved.
-  worker @0 :UInt32;
-  incarnation @1 :UInt64;
+  # Every worker -> each of its routers, several times a second, also when idle. A router knows a
+  # worker by its heartbeats alone: the first one makes it known, a missing one lost. A worker that
+  # misses them, or says that its device is stalled, gets no new requests, and those it has are ended
+  # or moved.
+  worker @0 :UInt32;      # its name in messages; of one endpoint, the same in every life
+  incarnation @1 :UInt64; # differs for each life of the worker; never 0
   stalled @2 :Bool;       # the step in flight is far over its predicted duration
   stepAgeMs @3 :UInt32;   # of the step in flight; 0 when idle
+  endpoint @4 :Text;      # where it takes messages
+  role @5 :Role;
+  draining @6 :Bool;      # finishes what it has, takes nothing new
+  left @7 :Bool;          # the last heartbeat of this life
+  model @8 :Text;         # digest of the model file; workers of one cluster have the same
+  contextTokens @9 :UInt32;
+  load @10 :Load;
+}
+
+struct Load {
+  # What a worker has to do, and how fast it does it (learned; 0 while unknown).
+  running @0 :UInt32;        # sequences in the batch, or being prefilled
+  waiting @1 :UInt32;        # sequences that wait for blocks or a place
+  queuedTokens @2 :UInt64;   # prompt tokens still to be computed
+  blocksTotal @3 :UInt32;
+  blocksUsed @4 :UInt32;     # held by sequences or transfers; the others are free or cache
+  secondsPerToken @5 :Float64;  # of prompt
+  secondsPerStep @6 :Float64;   # that decodes
+}
+
+struct Refused {
+  # router -> worker: its heartbeat does not fit this cluster (another model). It is not used.
+  reason @0 :Text;  # names both values
+}
+
+struct WorkerStatus {
+  worker @0 :UInt32;
+  endpoint @1 :Text;
+  role @2 :Role;
+  accepting @3 :Bool;
+  state @4 :Text;          # "ready", "draining", "stalled", "lost: …", for people
+  incarnation @5 :UInt64;
+  requests @6 :UInt32;     # that this router has in flight there
+  heardMs @7 :UInt32;      # since its last heartbeat
+  load @8 :Load;
 }
 
 struct Health {
-  # router -> gateway, when the answer to "can this cluster serve" changes, and with every heartbeat.
+  # router -> gateways and observers, when the answer to "can this cluster serve" changes, and every
+  # heartbeat interval.
   healthy @0 :Bool;
   reason @1 :Text;        # why not
+  workers @2 :List(WorkerStatus);  # by id
+  requests @3 :UInt32;    # that this router has in flight
+}
+
+struct Observe {
+  # monitor -> router, every heartbeat interval: send `health` to this endpoint, too.
+  endpoint @0 :Text;
+}
+
+struct Describe {
+  # router's process -> worker: what model is it? Answered by `described`. A gateway needs the
+  # tokenizer and the chat template, and has no model file.
+  replyTo @0 :Text;
+}
+
+struct Described {
+  # worker -> who asked.
+  model @0 :Text;          # digest, as in heartbeats
+  name @1 :Text;           # of the model file, without folder and ending
+  contextTokens @2 :UInt32;
+  header @3 :Data;         # the GGUF file up to its tensors' data: metadata and tensor list
 }
 
 struct Message {
@@ -212,5 +265,12 @@ struct Message {
     finished @5 :Finished;
     heartbeat @6 :Heartbeat;
     health @7 :Health;
+    reserved @8 :Kv.Reserved;
+    prefilled @9 :Kv.Prefilled;
+    released @10 :Kv.Released;
+    refused @11 :Refused;
+    observe @12 :Observe;
+    describe @13 :Describe;
+    described @14 :Described;
   }
 }

@@ -23,11 +23,11 @@ void dispatch(RouterCore& core, wire::Message message) {
     void operator()(wire::Cancelled& m) { core.on_cancelled(m); }
     void operator()(wire::Finished& m) { core.on_finished(m); }
     void operator()(wire::Heartbeat& m) { core.on_heartbeat(m); }
-    // Not for a router: a peer's mistake, harmless.
-    void operator()(wire::Routed&) { LOG(WARNING) << "router: dropped a 'routed' message"; }
-    void operator()(wire::Rejected&) { LOG(WARNING) << "router: dropped a 'rejected' message"; }
-    void operator()(wire::Emitted&) { LOG(WARNING) << "router: dropped an 'emitted' message"; }
-    void operator()(wire::Health&) { LOG(WARNING) << "router: dropped a 'health' message"; }
+    // A peer's mistake, harmless.
+    template <class Other>
+    void operator()(Other&) {
+      LOG(WARNING) << "router: dropped a message that is not for a router";
+    }
   };
   std::visit(Visitor{core}, message);
 }

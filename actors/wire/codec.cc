@@ -22,17 +22,21 @@ void write(const Message& message, schema::Message::Builder out) {
       auto routed = out.initRouted();
       convert::write(m.request, routed.initRequest());
       routed.setAttempt(m.attempt);
+      routed.setPrefill(m.prefill);
     }
     void operator()(const Rejected& m) { convert::write(m, out.initRejected()); }
     void operator()(const Cancelled& m) { convert::write(m, out.initCancelled()); }
     void operator()(const Emitted& m) { convert::write(m, out.initEmitted()); }
     void operator()(const Finished& m) { convert::write(m, out.initFinished()); }
     void operator()(const Heartbeat& m) { convert::write(m, out.initHeartbeat()); }
-    void operator()(const Health& m) {
-      auto health = out.initHealth();
-      health.setHealthy(m.healthy);
-      health.setReason(m.reason);
-    }
+    void operator()(const Health& m) { convert::write(m, out.initHealth()); }
+    void operator()(const Reserved& m) { convert::write(m, out.initReserved()); }
+    void operator()(const Prefilled& m) { convert::write(m, out.initPrefilled()); }
+    void operator()(const Released& m) { out.initReleased().setLanding(m.landing); }
+    void operator()(const Refused& m) { out.initRefused().setReason(m.reason); }
+    void operator()(const Observe& m) { out.initObserve().setEndpoint(m.endpoint); }
+    void operator()(const Describe& m) { out.initDescribe().setReplyTo(m.reply_to); }
+    void operator()(const Described& m) { convert::write(m, out.initDescribed()); }
   };
   std::visit(Visitor{out}, message);
 }
@@ -42,8 +46,8 @@ Result<Message> read(schema::Message::Reader in) {
     case schema::Message::ACCEPTED:
       return Message(Accepted{convert::read(in.getAccepted().getRequest())});
     case schema::Message::ROUTED:
-      return Message(
-          Routed{convert::read(in.getRouted().getRequest()), in.getRouted().getAttempt()});
+      return Message(Routed{convert::read(in.getRouted().getRequest()), in.getRouted().getAttempt(),
+                            in.getRouted().getPrefill().cStr()});
     case schema::Message::REJECTED:
       return Message(convert::read(in.getRejected()));
     case schema::Message::CANCELLED:
@@ -54,10 +58,22 @@ Result<Message> read(schema::Message::Reader in) {
       return Message(convert::read(in.getFinished()));
     case schema::Message::HEARTBEAT:
       return Message(convert::read(in.getHeartbeat()));
-    case schema::Message::HEALTH: {
-      const auto health = in.getHealth();
-      return Message(Health{health.getHealthy(), health.getReason().cStr()});
-    }
+    case schema::Message::HEALTH:
+      return Message(convert::read(in.getHealth()));
+    case schema::Message::RESERVED:
+      return Message(convert::read(in.getReserved()));
+    case schema::Message::PREFILLED:
+      return Message(convert::read(in.getPrefilled()));
+    case schema::Message::RELEASED:
+      return Message(Released{in.getReleased().getLanding()});
+    case schema::Message::REFUSED:
+      return Message(Refused{in.getRefused().getReason().cStr()});
+    case schema::Message::OBSERVE:
+      return Message(Observe{in.getObserve().getEndpoint().cStr()});
+    case schema::Message::DESCRIBE:
+      return Message(Describe{in.getDescribe().getReplyTo().cStr()});
+    case schema::Message::DESCRIBED:
+      return Message(convert::read(in.getDescribed()));
   }
   return Status{StatusCode::kUnsupported,
                 "a message of kind " + std::to_string(static_cast<int>(in.which())) +

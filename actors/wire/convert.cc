@@ -1,43 +1,18 @@
 #include "actors/wire/convert.h"
 
-#include <kj/debug.h>
+#include "actors/wire/convert_common.h"
 
 namespace troupe::wire::convert {
 namespace {
 
-int64_t to_ns(TimePoint t) {
-  return t.time_since_epoch().count();
-}
-
-TimePoint from_ns(int64_t ns) {
-  return TimePoint(Duration(ns));
-}
-
-std::vector<TokenId> read_tokens(capnp::List<int32_t>::Reader list) {
-  std::vector<TokenId> out;
-  out.reserve(list.size());
-  for (const TokenId token : list) out.push_back(token);
-  return out;
-}
+// Not to be hidden by the functions of the same names below.
+using convert::read;
+using convert::write;
 
 // The enums on both sides have one order; the casts rest on it.
-static_assert(static_cast<int>(schema::ErrorCode::INTERNAL) ==
-              static_cast<int>(StatusCode::kInternal));
 static_assert(static_cast<int>(schema::Stop::FINISHED) == static_cast<int>(Stop::kFinished));
 static_assert(static_cast<int>(schema::FinishReason::LENGTH) ==
               static_cast<int>(FinishReason::kLength));
-
-void write(const Status& in, schema::Error::Builder out) {
-  out.setCode(static_cast<schema::ErrorCode>(in.code()));
-  out.setMessage(in.message());
-  out.setParam(in.param());
-}
-
-Status read(schema::Error::Reader in) {
-  const auto code = static_cast<uint16_t>(in.getCode());
-  KJ_REQUIRE(code <= static_cast<uint16_t>(StatusCode::kInternal), "unknown error code", code);
-  return {static_cast<StatusCode>(code), in.getMessage().cStr(), in.getParam().cStr()};
-}
 
 void write(const SamplingParams& in, schema::SamplingParams::Builder out) {
   out.setTemperature(in.temperature);
@@ -53,8 +28,8 @@ void write(const SamplingParams& in, schema::SamplingParams::Builder out) {
     biases[i].setBias(in.logit_bias[i].second);
   }
   out.setSeed(in.seed);
-  auto stops = out.initStopTokenIds(static_cast<uint32_t>(in.stop_token_ids.size()));
-  for (uint32_t i = 0; i < stops.size(); ++i) stops.set(i, in.stop_token_ids[i]);
+  write_tokens(in.stop_token_ids,
+               out.initStopTokenIds(static_cast<uint32_t>(in.stop_token_ids.size())));
   out.setIgnoreEos(in.ignore_eos);
   out.setMinTokens(in.min_tokens);
   out.setMaxTokens(in.max_tokens);
@@ -161,8 +136,7 @@ void write(const Request& in, schema::Request::Builder out) {
   out.setId(in.id.value);
   out.setLabel(in.label);
   out.setGateway(in.gateway);
-  auto prompt = out.initPrompt(static_cast<uint32_t>(in.prompt.size()));
-  for (uint32_t i = 0; i < prompt.size(); ++i) prompt.set(i, in.prompt[i]);
+  write_tokens(in.prompt, out.initPrompt(static_cast<uint32_t>(in.prompt.size())));
   auto sequences = out.initSequences(static_cast<uint32_t>(in.sequences.size()));
   for (uint32_t i = 0; i < sequences.size(); ++i) {
     sequences[i].setId(in.sequences[i].id.value);
@@ -268,18 +242,6 @@ void write(const Finished& in, schema::Finished::Builder out) {
 
 Finished read(schema::Finished::Reader in) {
   return {RequestId(in.getRequest()), in.getAttempt(), WorkerId(in.getWorker())};
-}
-
-void write(const Heartbeat& in, schema::Heartbeat::Builder out) {
-  out.setWorker(in.worker.value);
-  out.setIncarnation(in.incarnation);
-  out.setStalled(in.stalled);
-  out.setStepAgeMs(static_cast<uint32_t>(in.step_age.count()));
-}
-
-Heartbeat read(schema::Heartbeat::Reader in) {
-  return {WorkerId(in.getWorker()), in.getIncarnation(), in.getStalled(),
-          std::chrono::milliseconds(in.getStepAgeMs())};
 }
 
 }  // namespace troupe::wire::convert

@@ -1,7 +1,9 @@
 #pragma once
-// The messages of schema/control.capnp as plain values: what the actor cores take and give. The
-// schema tells who sends each one and when; codec.h turns them into bytes and back.
+// The messages of schema/control.capnp and schema/kv.capnp as plain values: what the actor cores
+// take and give. The schema tells who sends each one and when; codec.h turns them into bytes and
+// back.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,6 +17,7 @@
 #include "engine/finish_reason.h"
 #include "engine/sample/sampling_params.h"
 #include "troupe/status.h"
+#include "troupe/transport.h"
 
 namespace troupe::wire {
 
@@ -49,6 +52,7 @@ struct Accepted {
 struct Routed {
   Request request;
   uint32_t attempt = 0;
+  std::string prefill;  // endpoint of the prefill worker, or empty
   bool operator==(const Routed&) const = default;
 };
 
@@ -103,21 +107,109 @@ struct Finished {
   bool operator==(const Finished&) const = default;
 };
 
+// What a worker does.
+enum class Role : uint8_t { kMixed, kPrefill, kDecode };
+[[nodiscard]] const char* to_string(Role role);
+
+struct Load {
+  uint32_t running = 0, waiting = 0;
+  uint64_t queued_tokens = 0;  // of prompts, still to be computed
+  uint32_t blocks_total = 0, blocks_used = 0;
+  double seconds_per_token = 0.0;  // of prompt; 0: unknown
+  double seconds_per_step = 0.0;   // that decodes; 0: unknown
+  bool operator==(const Load&) const = default;
+};
+
 struct Heartbeat {
   WorkerId worker;
   uint64_t incarnation = 0;
   bool stalled = false;
   std::chrono::milliseconds step_age{0};
+  std::string endpoint;
+  Role role = Role::kMixed;
+  bool draining = false;
+  bool left = false;
+  std::string model;  // digest
+  uint32_t context_tokens = 0;
+  Load load;
   bool operator==(const Heartbeat&) const = default;
+};
+
+struct Refused {
+  std::string reason;
+  bool operator==(const Refused&) const = default;
+};
+
+struct WorkerStatus {
+  WorkerId worker;
+  std::string endpoint;
+  Role role = Role::kMixed;
+  bool accepting = false;
+  std::string state;
+  uint64_t incarnation = 0;
+  uint32_t requests = 0;
+  std::chrono::milliseconds heard{0};  // since its last heartbeat
+  Load load;
+  bool operator==(const WorkerStatus&) const = default;
 };
 
 struct Health {
   bool healthy = false;
   std::string reason;
+  std::vector<WorkerStatus> workers;
+  uint32_t requests = 0;
   bool operator==(const Health&) const = default;
 };
 
+struct Observe {
+  std::string endpoint;
+  bool operator==(const Observe&) const = default;
+};
+
+struct Describe {
+  std::string reply_to;
+  bool operator==(const Describe&) const = default;
+};
+
+struct Described {
+  std::string model;  // digest
+  std::string name;
+  uint32_t context_tokens = 0;
+  std::vector<std::byte> header;  // of the GGUF file
+  bool operator==(const Described&) const = default;
+};
+
+// --- schema/kv.capnp
+
+struct Reserved {
+  RequestId request;
+  uint32_t attempt = 0;
+  std::string reply_to;  // endpoint
+  BulkTicket ticket;
+  std::vector<TokenId> tokens;
+  std::string cache_salt;
+  uint32_t first_block = 0;
+  std::chrono::milliseconds deadline{0};
+  uint32_t layers = 0;
+  uint64_t block_bytes = 0;  // of one layer
+  bool operator==(const Reserved&) const = default;
+};
+
+struct Prefilled {
+  uint64_t landing = 0;
+  Status error;
+  uint32_t cached_tokens = 0;
+  TimePoint compute_started{}, compute_finished{}, finished{};
+  bool operator==(const Prefilled&) const = default;
+};
+
+struct Released {
+  uint64_t landing = 0;
+  bool operator==(const Released&) const = default;
+};
+
 using Message =
-    std::variant<Accepted, Routed, Rejected, Cancelled, Emitted, Finished, Heartbeat, Health>;
+    std::variant<Accepted, Routed, Rejected, Cancelled, Emitted, Finished, Heartbeat, Health,
+                 Reserved, Prefilled, Released, Refused, Observe, Describe, Described>;
 
 }  // namespace troupe::wire

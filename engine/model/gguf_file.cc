@@ -224,6 +224,15 @@ Result<std::unique_ptr<GgufFile>> GgufFile::from_bytes(std::span<const std::byte
   return file;
 }
 
+Result<std::unique_ptr<GgufFile>> GgufFile::from_header(std::vector<std::byte> header,
+                                                        std::string name) {
+  std::unique_ptr<GgufFile> file(new GgufFile(std::move(name), nullptr, {}));
+  file->owned_header_ = std::move(header);
+  file->bytes_ = file->owned_header_;
+  TROUPE_RETURN_IF_ERROR(GgufParser(*file, GgufParser::Extent::kHeader).parse());
+  return file;
+}
+
 const GgufValue* GgufFile::find_value(std::string_view key) const {
   return find_by_name(values_, values_by_key_, key, &GgufValue::key);
 }

@@ -74,8 +74,8 @@ struct GgufTensor {
   std::array<uint64_t, 4> dims{1, 1, 1, 1};
   uint64_t offset = 0;  // of the data in the file
   uint64_t bytes = 0;
-  const std::byte* data =
-      nullptr;  // aligned as general.alignment says, relative to the file's start
+  // Aligned as general.alignment says, relative to the file's start; null in a header alone.
+  const std::byte* data = nullptr;
 
   [[nodiscard]] uint64_t row_weights() const { return dims[0]; }
   [[nodiscard]] uint64_t rows() const { return dims[1] * dims[2] * dims[3]; }
@@ -104,6 +104,11 @@ class GgufFile final {
   // Parses bytes that the caller keeps alive and unchanged; `name` stands for the path in errors.
   static Result<std::unique_ptr<GgufFile>> from_bytes(std::span<const std::byte> bytes,
                                                       std::string name);
+  // Parses what header() of a whole file gave: metadata and tensor list without the tensors' data.
+  // Every tensor has its type, shape, place and size, and `data` is null. Bytes behind the header
+  // are ignored. The object owns the bytes.
+  static Result<std::unique_ptr<GgufFile>> from_header(std::vector<std::byte> header,
+                                                       std::string name);
 
   ~GgufFile();
   GgufFile(const GgufFile&) = delete;
@@ -114,6 +119,13 @@ class GgufFile final {
   [[nodiscard]] uint64_t size() const { return bytes_.size(); }
   [[nodiscard]] uint64_t alignment() const { return alignment_; }
   [[nodiscard]] uint64_t data_offset() const { return data_offset_; }  // of the tensor data
+  // Everything before the tensors' data: enough for tokenizer and chat template, and small enough
+  // to be sent to a process that has no model file.
+  [[nodiscard]] std::span<const std::byte> header() const { return bytes_.first(header_bytes_); }
+  // False for from_header().
+  [[nodiscard]] bool has_data() const { return owned_header_.empty(); }
+  // The whole file, as it is mapped; of from_header() the header alone.
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
   // In the file's order.
   [[nodiscard]] std::span<const GgufValue> values() const { return values_; }
@@ -143,11 +155,12 @@ class GgufFile final {
 
   // Tells the kernel that the tensor's pages are not needed any more (after its weights were packed
   // elsewhere), so that they stop counting as resident. Pages shared with a neighbour stay. Reading
-  // the tensor later still works: it comes from the file again. `tensor` must be one of tensors().
+  // the tensor later still works: it comes from the file again. `tensor` must be one of tensors()
+  // and have data.
   void release_pages(const GgufTensor& tensor) const;
 
   // kDataLoss when the file on disk no longer has the size or modification time that was mapped.
-  // Call it after the weights were read. Always ok for from_bytes().
+  // Call it after the weights were read. Always ok for what was not opened by a path.
   [[nodiscard]] Status check_unchanged() const;
 
  private:
@@ -160,10 +173,12 @@ class GgufFile final {
   [[nodiscard]] Result<const GgufValue*> require(std::string_view key) const;
 
   std::string name_;
-  std::unique_ptr<Mapping> mapping_;  // null for from_bytes()
+  std::unique_ptr<Mapping> mapping_;     // of open() alone
+  std::vector<std::byte> owned_header_;  // of from_header() alone
   std::span<const std::byte> bytes_;
   uint32_t version_ = 0;
   uint64_t alignment_ = 32;
+  uint64_t header_bytes_ = 0;
   uint64_t data_offset_ = 0;
   std::vector<GgufValue> values_;
   std::vector<GgufTensor> tensors_;

@@ -406,7 +406,8 @@ Status GgufParser::parse_weight_type(GgufTensor& tensor) {
 
 Status GgufParser::place_tensors() {
   const uint64_t alignment = file_.alignment_;
-  const uint64_t size = file_.bytes_.size();
+  const uint64_t size = extent_ == Extent::kFile ? file_.bytes_.size() : uint64_t{INT64_MAX};
+  file_.header_bytes_ = at_;
   file_.data_offset_ = (at_ + alignment - 1) / alignment * alignment;
   for (GgufTensor& tensor : file_.tensors_) {
     const std::string_view name = tensor.name;
@@ -427,7 +428,7 @@ Status GgufParser::place_tensors() {
                      file_.data_offset_);
     }
     tensor.offset = begin;
-    tensor.data = file_.bytes_.data() + begin;
+    if (extent_ == Extent::kFile) tensor.data = file_.bytes_.data() + begin;
   }
   return {};
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Fills a GgufFile from its bytes; an implementation detail of GgufFile::open and from_bytes.
+// Fills a GgufFile from its bytes; an implementation detail of how a GgufFile is opened.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,11 @@ namespace troupe {
 // Reads front to back, once. After a failure the file object must not be used.
 class GgufParser final {
  public:
-  explicit GgufParser(GgufFile& file) : file_(file) {}
+  // What the bytes are: all of a file, or what stands before its tensors' data.
+  enum class Extent : uint8_t { kFile, kHeader };
+
+  explicit GgufParser(GgufFile& file, Extent extent = Extent::kFile)
+      : file_(file), extent_(extent) {}
   Status parse();
 
  private:
@@ -48,6 +52,7 @@ class GgufParser final {
                                    const std::string& fix) const;
 
   GgufFile& file_;
+  const Extent extent_;
   uint64_t at_ = 0;
   uint64_t tensor_count_ = 0;
   uint64_t key_count_ = 0;

@@ -307,6 +307,12 @@ Result<std::string> read_architecture(const GgufFile& file) {
 }  // namespace
 
 Result<ModelDescription> read_model(const GgufFile& file) {
+  if (!file.has_data()) {
+    return Status{StatusCode::kUnsupported,
+                  file.name() +
+                      ": this is the header of a model file, without the tensors' data; "
+                      "open the whole file"};
+  }
   ModelDescription model;
   ModelConfig& config = model.config;
   TROUPE_ASSIGN_OR_RETURN(config.architecture, read_architecture(file));

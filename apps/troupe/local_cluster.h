@@ -18,7 +18,7 @@
 #include "actors/router/router_actor.h"
 #include "actors/wire/inbox_actor.h"
 #include "actors/wire/transport_outbox.h"
-#include "apps/troupe/loaded_model.h"
+#include "apps/node/loaded_model.h"
 #include "policies/routing/least_loaded.h"
 #include "transport/loopback/loopback_transport.h"
 

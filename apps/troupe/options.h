@@ -5,24 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "base/limits.h"
-#include "engine/schedule/limits.h"
+#include "apps/node/engine_options.h"
 #include "troupe/status.h"
 
 namespace troupe {
-
-struct EngineOptions {
-  std::string model_path;
-  std::string backend = "cpu";  // or "reference": plain fp32, slow, the yardstick
-  uint32_t threads = 0;         // 0: one per core that the process may use
-  std::string isa = "auto";     // or a name of kernels/cpu/isa.h
-  uint64_t kv_memory_mib = 0;   // 0: a quarter of the available memory, at most 4 GiB
-  uint32_t kv_blocks = 0;       // overrides kv_memory_mib
-  uint32_t context_tokens = 0;  // 0: the model's
-  uint32_t step_tokens_max = kStepTokensDefault;
-  uint32_t running_max = kRunningSequencesMax;
-  uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
-};
 
 struct ServeOptions {
   EngineOptions engine;

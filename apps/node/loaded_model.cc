@@ -1,4 +1,4 @@
-#include "apps/troupe/loaded_model.h"
+#include "apps/node/loaded_model.h"
 
 #include <unistd.h>
 
@@ -12,6 +12,7 @@
 #include "base/os/memory.h"
 #include "engine/backend/cpu/cpu_backend.h"
 #include "engine/backend/reference/reference_backend.h"
+#include "engine/model/model_digest.h"
 #include "engine/tokenizer/gguf_tokenizer.h"
 #include "kernels/cpu/isa.h"
 
@@ -63,11 +64,14 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const EngineOptions& opti
   TROUPE_RETURN_IF_ERROR(loaded->upload(options));
   TROUPE_RETURN_IF_ERROR(loaded->size_pool(options));
   TROUPE_RETURN_IF_ERROR(loaded->make_executor(options, clock));
+  loaded->digest_ = loaded->pending_digest_.get();
   return loaded;
 }
 
 Status LoadedModel::open(const EngineOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(file_, GgufFile::open(options.model_path));
+  pending_digest_ =
+      std::async(std::launch::async, [file = file_.get()] { return model_digest(*file); });
   TROUPE_ASSIGN_OR_RETURN(description_, read_model(*file_));
   TROUPE_ASSIGN_OR_RETURN(const TokenizerSpec spec, tokenizer_spec_of(*file_));
   TROUPE_ASSIGN_OR_RETURN(tokenizer_, Tokenizer::create(spec));

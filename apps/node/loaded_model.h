@@ -2,12 +2,15 @@
 // A model file made ready to serve: mapped, checked, tokenizer and chat template built, weights on
 // the device, KV pool allocated.
 
+#include <cstddef>
+#include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "actors/kv_cache_manager/kv_cache_manager_core.h"
-#include "apps/troupe/options.h"
+#include "apps/node/engine_options.h"
 #include "base/clock.h"
 #include "engine/backend/backend.h"
 #include "engine/chat_template/chat_template.h"
@@ -39,6 +42,11 @@ class LoadedModel final {
   // Of a sequence, prompt and output: the model's or, where smaller, what was asked for or fits the
   // pool.
   [[nodiscard]] uint32_t context_tokens() const { return context_tokens_; }
+  // Names the file's content (engine/model/model_digest.h).
+  [[nodiscard]] const std::string& digest() const { return digest_; }
+  // The file up to its tensors' data.
+  [[nodiscard]] std::span<const std::byte> header() const { return file_->header(); }
+  [[nodiscard]] const ModelConfig& config() const { return description_->config; }
   // One line for the log: model, device, memory.
   [[nodiscard]] std::string summary() const;
 
@@ -51,6 +59,9 @@ class LoadedModel final {
 
   // In the order of their dependence: destruction runs backwards.
   std::unique_ptr<GgufFile> file_;
+  // Computed beside the upload, which reads the same pages.
+  std::future<std::string> pending_digest_;
+  std::string digest_;
   std::optional<ModelDescription> description_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;

@@ -72,12 +72,13 @@ Status serve(const ServeOptions& options) {
       LocalCluster::start(options.engine, *loaded, clock, metrics, io.unixEventPort, timer));
   const GatewayHealth health(cluster->gateway());
   RegistryMetrics metrics_page(metrics);
-  const ServedModel model{name, loaded->context_tokens(), clock.unix_seconds(), loaded->tokenizer(),
-                          loaded->chat_template()};
+  ModelCatalogue models;
+  TROUPE_RETURN_IF_ERROR(models.add({name, loaded->context_tokens(), clock.unix_seconds(),
+                                     loaded->tokenizer(), loaded->chat_template()}));
   HttpFrontendOptions http_options;
   http_options.version = TROUPE_VERSION;
   http_options.incarnation = entropy_u64();
-  HttpFrontend http(*io.lowLevelProvider, timer, io.unixEventPort, cluster->gateway(), model,
+  HttpFrontend http(*io.lowLevelProvider, timer, io.unixEventPort, cluster->gateway(), models,
                     health, metrics_page, clock, http_options);
   TROUPE_ASSIGN_OR_RETURN(const uint16_t port, http.listen(options.host, options.port));
   LOG(INFO) << loaded->summary();

@@ -44,13 +44,14 @@ void check_generation(const troupe::Result<troupe::GenerationBody>& parsed,
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
-  const troupe::RequestRules rules = {"m", 1000, 8192};
-  check_generation(troupe::parse_chat_body(body, rules), rules);
-  check_generation(troupe::parse_completions_body(body, rules), rules);
-  if (const auto parsed = troupe::parse_tokenize_body(body, rules); !parsed.ok()) {
+  const troupe::RequestRules models[] = {{"m", 1000, 8192}};
+  const troupe::RequestRules& rules = models[0];
+  check_generation(troupe::parse_chat_body(body, models), rules);
+  check_generation(troupe::parse_completions_body(body, models), rules);
+  if (const auto parsed = troupe::parse_tokenize_body(body, models); !parsed.ok()) {
     check_error(parsed.status());
   }
-  if (const auto parsed = troupe::parse_detokenize_body(body, rules); !parsed.ok()) {
+  if (const auto parsed = troupe::parse_detokenize_body(body, models); !parsed.ok()) {
     check_error(parsed.status());
   }
   return 0;

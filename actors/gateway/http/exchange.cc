@@ -48,12 +48,12 @@ kj::Promise<void> Exchange::serve(PreparedRequest prepared) {
   const uint64_t incarnation = context_.options.incarnation;
   identity.response_id = make_response_id(prepared.body.api, incarnation, request_.number);
   identity.label = request_.request_id;
-  identity.model = context_.model.name;
+  const ServedModel& model = prepared.model->served();
+  identity.model = model.name;
   identity.created_unix_s = context_.clock.unix_seconds();
   identity.seed_default = philox_u64(incarnation, request_.number, kDefaultSeedStream);
-  run_ = std::make_unique<GenerationRun>(std::move(prepared), std::move(identity),
-                                         context_.model.tokenizer, context_.generator,
-                                         static_cast<RunSink&>(*this));
+  run_ = std::make_unique<GenerationRun>(std::move(prepared), std::move(identity), model.tokenizer,
+                                         context_.generator, static_cast<RunSink&>(*this));
   if (const Status status = run_->start(); !status.ok()) {
     ended_ = true;
     return send_error(context_, request_, response_, to_api_error(status));

@@ -12,7 +12,6 @@
 
 #include "actors/gateway/http/http_frontend.h"
 #include "actors/gateway/openai/api_error.h"
-#include "actors/gateway/openai/prompt_encoder.h"
 
 namespace troupe {
 
@@ -32,12 +31,11 @@ struct HttpContext {
   kj::Timer& timer;
   kj::UnixEventPort& event_port;
   Generator& generator;
-  const ServedModel& model;
+  const ModelCatalogue& models;
   const HealthSource& health;
   MetricsSource& metrics;
   const Clock& clock;
   HttpFrontendOptions options;
-  PromptEncoder encoder;
   HttpHeaderNames names;
 
   uint64_t requests = 0;               // numbered from 1

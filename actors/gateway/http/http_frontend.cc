@@ -190,11 +190,11 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
 
 HttpFrontend::HttpFrontend(kj::LowLevelAsyncIoProvider& io, kj::Timer& timer,
                            kj::UnixEventPort& event_port, Generator& generator,
-                           const ServedModel& model, const HealthSource& health,
+                           const ModelCatalogue& models, const HealthSource& health,
                            MetricsSource& metrics, const Clock& clock, HttpFrontendOptions options)
     : impl_(std::make_unique<Impl>(
-          io, HttpContext{timer, event_port, generator, model, health, metrics, clock,
-                          std::move(options), PromptEncoder(model), HttpHeaderNames()})) {}
+          io, HttpContext{timer, event_port, generator, models, health, metrics, clock,
+                          std::move(options), HttpHeaderNames()})) {}
 
 HttpFrontend::~HttpFrontend() = default;
 

@@ -11,7 +11,7 @@
 
 #include "actors/gateway/generation.h"
 #include "actors/gateway/http/http_limits.h"
-#include "actors/gateway/openai/served_model.h"
+#include "actors/gateway/openai/model_catalogue.h"
 #include "base/clock.h"
 #include "troupe/status.h"
 
@@ -45,9 +45,10 @@ struct HttpFrontendOptions {
 // it cuts all connections and cancels what they asked for. SIGPIPE must be ignored in the process.
 class HttpFrontend final {
  public:
-  // All references outlive this object.
+  // All references outlive this object. Models may be added at any time, on the loop thread; while
+  // there are none, generating requests are answered 503.
   HttpFrontend(kj::LowLevelAsyncIoProvider& io, kj::Timer& timer, kj::UnixEventPort& event_port,
-               Generator& generator, const ServedModel& model, const HealthSource& health,
+               Generator& generator, const ModelCatalogue& models, const HealthSource& health,
                MetricsSource& metrics, const Clock& clock, HttpFrontendOptions options);
   ~HttpFrontend();
   HttpFrontend(const HttpFrontend&) = delete;

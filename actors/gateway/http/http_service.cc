@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -174,7 +175,7 @@ kj::Promise<void> HttpService::answer_get(Endpoint endpoint, const Facts& facts,
                                           Response& response) {
   switch (endpoint) {
     case Endpoint::kModels:
-      return send_json(context_, facts, response, format_model_list(context_.model));
+      return send_json(context_, facts, response, format_model_list(context_.models));
     case Endpoint::kHealth:
       return answer_health(facts, response);
     case Endpoint::kPing:
@@ -209,8 +210,11 @@ kj::Promise<void> HttpService::answer_health(const Facts& facts, Response& respo
 
 kj::Promise<void> HttpService::answer_model(const Facts& facts, Response& response) {
   const std::string name = percent_decode(facts.path.substr(kModelPrefix.size()));
-  if (name == context_.model.name) {
-    return send_json(context_, facts, response, format_model(context_.model));
+  if (const CataloguedModel* model = context_.models.find(name); model != nullptr) {
+    return send_json(context_, facts, response, format_model(model->served()));
+  }
+  if (context_.models.empty()) {
+    return send_error(context_, facts, response, to_api_error(no_model_yet()));
   }
   return send_error(context_, facts, response,
                     make_error(404, "model_not_found",
@@ -257,15 +261,15 @@ kj::Promise<void> HttpService::answer_post(Endpoint endpoint, Facts facts, const
   }
   Result<std::string> answer =
       endpoint == Endpoint::kTokenize
-          ? answer_tokenize(body, context_.model, context_.encoder, context_.clock.unix_seconds())
-          : answer_detokenize(body, context_.model);
+          ? answer_tokenize(body, context_.models, context_.clock.unix_seconds())
+          : answer_detokenize(body, context_.models);
   if (!answer.ok()) return send_error(context_, facts, response, to_api_error(answer.status()));
   return send_json(context_, facts, response, std::move(answer).value());
 }
 
 kj::Promise<void> HttpService::generate(Endpoint endpoint, Facts facts, const std::string& body,
                                         Response& response) {
-  const RequestRules rules = rules_of(context_.model);
+  const std::span<const RequestRules> rules = context_.models.rules();
   const auto prepare = [&]() -> Result<PreparedRequest> {
     const uint32_t limit = context_.options.limits.generations_max;
     if (context_.exchanges.size() >= limit) {
@@ -276,8 +280,8 @@ kj::Promise<void> HttpService::generate(Endpoint endpoint, Facts facts, const st
     TROUPE_ASSIGN_OR_RETURN(GenerationBody parsed, endpoint == Endpoint::kChat
                                                        ? parse_chat_body(body, rules)
                                                        : parse_completions_body(body, rules));
-    return prepare_request(std::move(parsed), context_.model, context_.encoder,
-                           context_.clock.unix_seconds());
+    const CataloguedModel& model = context_.models.at(parsed.model);
+    return prepare_request(std::move(parsed), model, context_.clock.unix_seconds());
   };
   Result<PreparedRequest> prepared = prepare();
   if (!prepared.ok()) {

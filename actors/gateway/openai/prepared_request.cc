@@ -57,14 +57,13 @@ Status check_bias_copies(const GenerationBody& body) {
 }
 
 Result<PreparedPrompt> prepare_raw(RawPrompt raw, const GenerationBody& body,
-                                   const ServedModel& model, const PromptEncoder& encoder,
-                                   const std::string& param) {
+                                   const CataloguedModel& model, const std::string& param) {
   PreparedPrompt prompt;
   if (raw.is_tokens) {
     prompt.tokens = std::move(raw.tokens);
   } else {
     Result<std::vector<TokenId>> tokens =
-        encoder.encode_text(raw.text, BeginToken::kAsTheModelAsks);
+        model.encoder().encode_text(raw.text, BeginToken::kAsTheModelAsks);
     if (!tokens.ok()) return Status(tokens.status().code(), tokens.status().message(), param);
     prompt.tokens = std::move(tokens).value();
   }
@@ -74,7 +73,8 @@ Result<PreparedPrompt> prepare_raw(RawPrompt raw, const GenerationBody& body,
   }
   if (!body.echo) return prompt;
   if (raw.is_tokens) {
-    TROUPE_ASSIGN_OR_RETURN(const std::string bytes, model.tokenizer.decode(prompt.tokens));
+    TROUPE_ASSIGN_OR_RETURN(const std::string bytes,
+                            model.served().tokenizer.decode(prompt.tokens));
     prompt.echo_text = to_valid_utf8(bytes);
   } else {
     prompt.echo_text = std::move(raw.text);
@@ -84,19 +84,20 @@ Result<PreparedPrompt> prepare_raw(RawPrompt raw, const GenerationBody& body,
 
 }  // namespace
 
-Result<PreparedRequest> prepare_request(GenerationBody body, const ServedModel& model,
-                                        const PromptEncoder& encoder, int64_t unix_seconds) {
+Result<PreparedRequest> prepare_request(GenerationBody body, const CataloguedModel& model,
+                                        int64_t unix_seconds) {
   TROUPE_RETURN_IF_ERROR(check_bias_copies(body));
   PreparedRequest out;
+  out.model = &model;
   if (body.api == Api::kChat) {
     PreparedPrompt prompt;
     PromptEncoder::ChatOptions options;
     options.unix_seconds = unix_seconds;
-    TROUPE_ASSIGN_OR_RETURN(prompt.tokens, encoder.encode_chat(body.messages, options));
+    TROUPE_ASSIGN_OR_RETURN(prompt.tokens, model.encoder().encode_chat(body.messages, options));
     if (prompt.tokens.empty()) {
       return invalid_argument("the chat template made an empty prompt of the messages", "messages");
     }
-    TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model, "messages", prompt));
+    TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model.served(), "messages", prompt));
     out.prompts.push_back(std::move(prompt));
     body.messages = nullptr;  // rendered; no need to keep a conversation for minutes
   }
@@ -104,8 +105,8 @@ Result<PreparedRequest> prepare_request(GenerationBody body, const ServedModel& 
     const std::string param =
         body.prompts.size() == 1 ? "prompt" : "prompt[" + std::to_string(i) + "]";
     TROUPE_ASSIGN_OR_RETURN(PreparedPrompt prompt,
-                            prepare_raw(std::move(body.prompts[i]), body, model, encoder, param));
-    TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model, param, prompt));
+                            prepare_raw(std::move(body.prompts[i]), body, model, param));
+    TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model.served(), param, prompt));
     out.prompts.push_back(std::move(prompt));
   }
   body.prompts.clear();

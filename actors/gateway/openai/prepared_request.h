@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "actors/gateway/openai/prompt_encoder.h"
+#include "actors/gateway/openai/model_catalogue.h"
 #include "actors/gateway/openai/request.h"
-#include "actors/gateway/openai/served_model.h"
 #include "base/ids.h"
 #include "troupe/status.h"
 
@@ -20,6 +19,7 @@ struct PreparedPrompt {
 };
 
 struct PreparedRequest {
+  const CataloguedModel* model = nullptr;  // never null once prepared; outlives the request
   GenerationBody body;
   std::vector<PreparedPrompt> prompts;  // one for a chat
 };
@@ -27,8 +27,8 @@ struct PreparedRequest {
 // Tokenises and applies the context limit. Without a max_tokens, a chat gets the rest of the
 // context and a completion kCompletionTokensDefault or the rest, if that is less; a max_tokens that
 // does not fit is refused, never silently cut. kContextLength names the numbers.
-[[nodiscard]] Result<PreparedRequest> prepare_request(GenerationBody body, const ServedModel& model,
-                                                      const PromptEncoder& encoder,
+[[nodiscard]] Result<PreparedRequest> prepare_request(GenerationBody body,
+                                                      const CataloguedModel& model,
                                                       int64_t unix_seconds);
 
 }  // namespace troupe

@@ -136,6 +136,9 @@ constexpr KnownField kTokenizeFields[] = {
 
 constexpr KnownField kDetokenizeFields[] = {{"model"}, {"tokens"}};
 
+// Model names that an error text lists.
+constexpr size_t kModelsNamedMax = 4;
+
 // The body as an object with known fields only.
 Result<Json> parse_object(std::string_view body, std::span<const KnownField> known) {
   Result<Json> parsed = parse_json(body);
@@ -152,20 +155,42 @@ Result<Json> parse_object(std::string_view body, std::span<const KnownField> kno
   return parsed;
 }
 
-Status check_model(const FieldReader& fields, const RequestRules& rules) {
+std::string quoted(std::string_view name) {
+  return '"' + std::string(name) + '"';
+}
+
+// What there is, for an error text.
+std::string names_of(std::span<const RequestRules> models) {
+  std::string out;
+  for (const RequestRules& model : models.first(std::min(models.size(), kModelsNamedMax))) {
+    out += (out.empty() ? "" : ", ") + quoted(model.model_name);
+  }
+  if (models.size() <= kModelsNamedMax) return out;
+  return out + " and " + std::to_string(models.size() - kModelsNamedMax) + " more";
+}
+
+enum class ModelField { kRequired, kOptionalIfOne };
+
+// The index of the model that the body names.
+Result<size_t> find_model(const FieldReader& fields, std::span<const RequestRules> models,
+                          ModelField rule) {
+  if (models.empty()) return no_model_yet();
   const Json* value = fields.find("model");
   if (value == nullptr) {
-    return invalid_argument("model is missing; send \"" + std::string(rules.model_name) + "\"",
+    if (rule == ModelField::kOptionalIfOne && models.size() == 1) return 0;
+    return invalid_argument("model is missing; send " +
+                                std::string(models.size() > 1 ? "one of " : "") + names_of(models),
                             "model");
   }
   if (!value->is_string()) return bad_value("model", "must be a string", *value);
-  if (value->get_ref<const std::string&>() != rules.model_name) {
-    return Status(StatusCode::kNotFound,
-                  "the model " + json_excerpt(*value) + " does not exist here; this server has \"" +
-                      std::string(rules.model_name) + "\"",
-                  "model");
+  const auto& name = value->get_ref<const std::string&>();
+  for (size_t i = 0; i < models.size(); ++i) {
+    if (models[i].model_name == name) return i;
   }
-  return ok_status();
+  return Status(StatusCode::kNotFound,
+                "the model " + json_excerpt(*value) + " does not exist here; this server has " +
+                    names_of(models),
+                "model");
 }
 
 Status parse_stops(const FieldReader& fields, GenerationBody& out) {
@@ -283,7 +308,6 @@ Status parse_max_tokens(const FieldReader& fields, GenerationBody& out) {
 
 // All that the two endpoints share.
 Status parse_common(const FieldReader& fields, const RequestRules& rules, GenerationBody& out) {
-  TROUPE_RETURN_IF_ERROR(check_model(fields, rules));
   TROUPE_RETURN_IF_ERROR(parse_sampling_fields(fields, rules.vocab_size, out.sampling));
   TROUPE_RETURN_IF_ERROR(parse_seed(fields, out.seed));
   std::optional<int64_t> n;
@@ -400,11 +424,19 @@ Status parse_completions_only(const FieldReader& fields, GenerationBody& out) {
 
 }  // namespace
 
-Result<GenerationBody> parse_chat_body(std::string_view body, const RequestRules& rules) {
+Status no_model_yet() {
+  return {StatusCode::kUnavailable,
+          "no worker has joined yet, so there is no model to serve; try again soon"};
+}
+
+Result<GenerationBody> parse_chat_body(std::string_view body,
+                                       std::span<const RequestRules> models) {
   TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body, kChatFields));
   const FieldReader fields(object, "");
   GenerationBody out;
   out.api = Api::kChat;
+  TROUPE_ASSIGN_OR_RETURN(out.model, find_model(fields, models, ModelField::kRequired));
+  const RequestRules& rules = models[out.model];
   TROUPE_RETURN_IF_ERROR(parse_common(fields, rules, out));
   TROUPE_RETURN_IF_ERROR(parse_chat_logprobs(fields, out.sampling));
   TROUPE_RETURN_IF_ERROR(check_tools(fields));
@@ -412,22 +444,26 @@ Result<GenerationBody> parse_chat_body(std::string_view body, const RequestRules
   return out;
 }
 
-Result<GenerationBody> parse_completions_body(std::string_view body, const RequestRules& rules) {
+Result<GenerationBody> parse_completions_body(std::string_view body,
+                                              std::span<const RequestRules> models) {
   TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body, kCompletionsFields));
   const FieldReader fields(object, "");
   GenerationBody out;
   out.api = Api::kCompletions;
+  TROUPE_ASSIGN_OR_RETURN(out.model, find_model(fields, models, ModelField::kRequired));
+  const RequestRules& rules = models[out.model];
   TROUPE_RETURN_IF_ERROR(parse_common(fields, rules, out));
   TROUPE_RETURN_IF_ERROR(parse_completions_only(fields, out));
   TROUPE_RETURN_IF_ERROR(parse_prompts(fields, rules, out));
   return out;
 }
 
-Result<TokenizeBody> parse_tokenize_body(std::string_view body, const RequestRules& rules) {
+Result<TokenizeBody> parse_tokenize_body(std::string_view body,
+                                         std::span<const RequestRules> models) {
   TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body, kTokenizeFields));
   const FieldReader fields(object, "");
-  if (fields.has("model")) TROUPE_RETURN_IF_ERROR(check_model(fields, rules));
   TokenizeBody out;
+  TROUPE_ASSIGN_OR_RETURN(out.model, find_model(fields, models, ModelField::kOptionalIfOne));
   TROUPE_RETURN_IF_ERROR(fields.read("prompt", out.prompt));
   TROUPE_RETURN_IF_ERROR(fields.read("add_special_tokens", out.add_special_tokens));
   TROUPE_RETURN_IF_ERROR(fields.read("add_generation_prompt", out.add_generation_prompt));
@@ -441,16 +477,18 @@ Result<TokenizeBody> parse_tokenize_body(std::string_view body, const RequestRul
   return out;
 }
 
-Result<std::vector<TokenId>> parse_detokenize_body(std::string_view body,
-                                                   const RequestRules& rules) {
+Result<DetokenizeBody> parse_detokenize_body(std::string_view body,
+                                             std::span<const RequestRules> models) {
   TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body, kDetokenizeFields));
   const FieldReader fields(object, "");
-  if (fields.has("model")) TROUPE_RETURN_IF_ERROR(check_model(fields, rules));
+  DetokenizeBody out;
+  TROUPE_ASSIGN_OR_RETURN(out.model, find_model(fields, models, ModelField::kOptionalIfOne));
   const Json* value = fields.find("tokens");
   if (value == nullptr || !value->is_array()) {
     return invalid_argument("tokens must be an array of token ids", "tokens");
   }
-  return parse_token_array(*value, "tokens", rules);
+  TROUPE_ASSIGN_OR_RETURN(out.tokens, parse_token_array(*value, "tokens", models[out.model]));
+  return out;
 }
 
 }  // namespace troupe

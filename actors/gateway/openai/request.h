@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,12 +18,15 @@ namespace troupe {
 
 enum class Api { kChat, kCompletions };
 
-// What a body is checked against.
+// What a body that names this model is checked against.
 struct RequestRules {
   std::string_view model_name;
   uint32_t vocab_size = 0;
   uint32_t context_tokens = 0;
 };
+
+// The answer to whoever asks for any model while there is none: kUnavailable.
+[[nodiscard]] Status no_model_yet();
 
 // A prompt of /v1/completions: text to be tokenised, or token ids as they are.
 struct RawPrompt {
@@ -34,6 +38,7 @@ struct RawPrompt {
 // What both generating endpoints share.
 struct GenerationBody {
   Api api = Api::kChat;
+  size_t model = 0;  // index in the rules that the body was checked against
   // Without seed and max_tokens, which are decided per choice and prompt.
   SamplingParams sampling;
   std::optional<uint64_t> seed;
@@ -54,16 +59,19 @@ struct GenerationBody {
   bool echo = false;
 };
 
-// kInvalidArgument with the field's path as param; kNotFound: another model; kUnsupported: a field
-// of OpenAI's API that this server does not have. Unknown fields are refused, naming the nearest
+// `models` is what the body may name, possibly nothing yet. kInvalidArgument with the field's path
+// as param; kNotFound: another model; kUnavailable: there is no model yet; kUnsupported: a field of
+// OpenAI's API that this server does not have. Unknown fields are refused, naming the nearest
 // known one: a misspelt limit that is silently ignored costs money.
 [[nodiscard]] Result<GenerationBody> parse_chat_body(std::string_view body,
-                                                     const RequestRules& rules);
+                                                     std::span<const RequestRules> models);
 [[nodiscard]] Result<GenerationBody> parse_completions_body(std::string_view body,
-                                                            const RequestRules& rules);
+                                                            std::span<const RequestRules> models);
 
-// POST /tokenize: a text, or a conversation when `messages` is an array.
+// POST /tokenize: a text, or a conversation when `messages` is an array. The model may be left out
+// where there is only one.
 struct TokenizeBody {
+  size_t model = 0;
   std::string prompt;
   nlohmann::ordered_json messages;
   bool add_special_tokens = true;
@@ -71,10 +79,14 @@ struct TokenizeBody {
   bool return_token_strs = false;
 };
 [[nodiscard]] Result<TokenizeBody> parse_tokenize_body(std::string_view body,
-                                                       const RequestRules& rules);
+                                                       std::span<const RequestRules> models);
 
-// POST /detokenize: the ids.
-[[nodiscard]] Result<std::vector<TokenId>> parse_detokenize_body(std::string_view body,
-                                                                 const RequestRules& rules);
+// POST /detokenize.
+struct DetokenizeBody {
+  size_t model = 0;
+  std::vector<TokenId> tokens;
+};
+[[nodiscard]] Result<DetokenizeBody> parse_detokenize_body(std::string_view body,
+                                                           std::span<const RequestRules> models);
 
 }  // namespace troupe

@@ -6,6 +6,7 @@
 
 namespace troupe {
 
+inline constexpr size_t kCatalogueModelsMax = 64;   // served under one address
 inline constexpr uint32_t kJsonDepthMax = 64;       // nested arrays and objects in a body
 inline constexpr uint32_t kChoicesMax = 16;         // n
 inline constexpr uint32_t kPromptsMax = 128;        // prompts in one completions request

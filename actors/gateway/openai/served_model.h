@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-// The references outlive every front end. Immutable.
+// The references outlive the value. Immutable.
 struct ServedModel {
   std::string name;             // what requests must say in `model`
   uint32_t context_tokens = 0;  // prompt and output together

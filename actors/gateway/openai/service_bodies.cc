@@ -14,17 +14,20 @@ std::string format_model(const ServedModel& model) {
   return out;
 }
 
-std::string format_model_list(const ServedModel& model) {
-  return "{\"object\":\"list\",\"data\":[" + format_model(model) + "]}";
+std::string format_model_list(const ModelCatalogue& models) {
+  std::string out = "{\"object\":\"list\",\"data\":[";
+  for (size_t i = 0; i < models.size(); ++i) {
+    if (i > 0) out += ',';
+    out += format_model(models.at(i).served());
+  }
+  return out + "]}";
 }
 
-RequestRules rules_of(const ServedModel& model) {
-  return {model.name, static_cast<uint32_t>(model.tokenizer.vocab_size()), model.context_tokens};
-}
-
-Result<std::string> answer_tokenize(std::string_view body, const ServedModel& model,
-                                    const PromptEncoder& encoder, int64_t unix_seconds) {
-  TROUPE_ASSIGN_OR_RETURN(const TokenizeBody request, parse_tokenize_body(body, rules_of(model)));
+Result<std::string> answer_tokenize(std::string_view body, const ModelCatalogue& models,
+                                    int64_t unix_seconds) {
+  TROUPE_ASSIGN_OR_RETURN(const TokenizeBody request, parse_tokenize_body(body, models.rules()));
+  const PromptEncoder& encoder = models.at(request.model).encoder();
+  const ServedModel& model = models.at(request.model).served();
   const BeginToken begin =
       request.add_special_tokens ? BeginToken::kAsTheModelAsks : BeginToken::kNone;
   Result<std::vector<TokenId>> tokens =
@@ -48,10 +51,11 @@ Result<std::string> answer_tokenize(std::string_view body, const ServedModel& mo
          "],\"token_strs\":" + strings + "}";
 }
 
-Result<std::string> answer_detokenize(std::string_view body, const ServedModel& model) {
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> tokens,
-                          parse_detokenize_body(body, rules_of(model)));
-  TROUPE_ASSIGN_OR_RETURN(const std::string bytes, model.tokenizer.decode(tokens));
+Result<std::string> answer_detokenize(std::string_view body, const ModelCatalogue& models) {
+  TROUPE_ASSIGN_OR_RETURN(const DetokenizeBody request,
+                          parse_detokenize_body(body, models.rules()));
+  const Tokenizer& tokenizer = models.at(request.model).served().tokenizer;
+  TROUPE_ASSIGN_OR_RETURN(const std::string bytes, tokenizer.decode(request.tokens));
   std::string out = "{\"prompt\":";
   append_json_string(out, to_valid_utf8(bytes));
   out += '}';

@@ -54,8 +54,8 @@ class HttpFixture {
     options.version = "1.2.3";
     options.incarnation = 42;
     frontend = std::make_unique<HttpFrontend>(*io.lowLevelProvider, io.provider->getTimer(),
-                                              io.unixEventPort, generator, model.served(), health,
-                                              metrics, clock, options);
+                                              io.unixEventPort, generator, *models, health, metrics,
+                                              clock, options);
     const Result<uint16_t> bound = frontend->listen("127.0.0.1", 0);
     BOOST_REQUIRE_MESSAGE(bound.ok(), bound.status().message());
     port = bound.value();
@@ -79,6 +79,7 @@ class HttpFixture {
 
   kj::AsyncIoContext io = kj::setupAsyncIo();
   TinyModel model;
+  const ModelCatalogue* models = &model.catalogue();
   FakeGenerator generator;
   FakeHealth health;
   FakeMetrics metrics;

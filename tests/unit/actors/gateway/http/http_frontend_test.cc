@@ -29,6 +29,27 @@ BOOST_FIXTURE_TEST_CASE(a_chat_is_answered_on_a_connection_that_stays_open, Http
   BOOST_TEST(frontend->open_connections() == 1U);
 }
 
+BOOST_FIXTURE_TEST_CASE(a_gateway_without_models_says_so_until_one_joins, HttpFixture) {
+  ModelCatalogue joining;
+  models = &joining;
+  start();
+  Client client(*this);
+  client.get("/v1/models");
+  BOOST_TEST(client.reply().body == R"({"object":"list","data":[]})");
+  client.get("/v1/models/tiny");
+  BOOST_TEST(client.reply().status == 503);
+  client.post(kChatPath, chat_body());
+  const HttpReply refused = client.reply();
+  BOOST_TEST(refused.status == 503);
+  BOOST_TEST(refused.header("Retry-After") == "2");
+  BOOST_TEST(refused.body.find("no worker has joined yet") != std::string::npos);
+  BOOST_REQUIRE(joining.add({"tiny", kTinyContext, 1, model.tokenizer(), nullptr}).ok());
+  client.get("/v1/models/tiny");
+  BOOST_TEST(client.reply().status == 200);
+  client.post("/v1/completions", R"({"model":"tiny","prompt":"x","max_tokens":0})");
+  BOOST_TEST(client.reply().status == 200);
+}
+
 BOOST_FIXTURE_TEST_CASE(response_ids_are_unique, HttpFixture) {
   start();
   Client client(*this);

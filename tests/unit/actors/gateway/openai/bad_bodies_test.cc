@@ -1,5 +1,6 @@
 // Bodies that must be refused, and how.
 
+#include <array>
 #include <boost/test/unit_test.hpp>
 #include <set>
 #include <string>
@@ -13,7 +14,7 @@
 namespace troupe {
 namespace {
 
-constexpr RequestRules kRules = {"m", 1000, 8192};
+constexpr std::array<RequestRules, 1> kRules = {{{"m", 1000, 8192}}};
 
 struct BadBody {
   std::string body;

@@ -55,14 +55,13 @@ struct RecordingSink final : RunSink {
 
 struct Fixture {
   TinyModel model;
-  PromptEncoder encoder{model.served()};
   FakeGenerator generator;
   RecordingSink sink;
   std::unique_ptr<GenerationRun> run;
 
   Status begin(Result<GenerationBody> body) {
     BOOST_REQUIRE_MESSAGE(body.ok(), body.status().message());
-    auto prepared = prepare_request(std::move(body).value(), model.served(), encoder, 0);
+    auto prepared = prepare_request(std::move(body).value(), model.catalogue().at(0), 0);
     BOOST_REQUIRE_MESSAGE(prepared.ok(), prepared.status().message());
     run = std::make_unique<GenerationRun>(std::move(prepared).value(),
                                           RunIdentity{"id-1", "label", "tiny", 1700000000, 99},
@@ -72,11 +71,11 @@ struct Fixture {
   Status chat(const std::string& fields = "") {
     return begin(parse_chat_body(
         R"({"model":"tiny","messages":[{"role":"user","content":"hi"}])" + fields + "}",
-        rules_of(model.served())));
+        model.catalogue().rules()));
   }
   Status completion(const std::string& fields) {
     return begin(
-        parse_completions_body(R"({"model":"tiny",)" + fields + "}", rules_of(model.served())));
+        parse_completions_body(R"({"model":"tiny",)" + fields + "}", model.catalogue().rules()));
   }
 };
 

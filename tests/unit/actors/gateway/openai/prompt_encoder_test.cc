@@ -16,18 +16,18 @@ using namespace test;
 
 struct Fixture {
   TinyModel model;
-  PromptEncoder encoder{model.served()};
 
   Result<PreparedRequest> prepare_chat(const std::string& fields) {
-    return prepare(parse_chat_body(R"({"model":"tiny",)" + fields + "}", rules_of(model.served())));
+    return prepare(
+        parse_chat_body(R"({"model":"tiny",)" + fields + "}", model.catalogue().rules()));
   }
   Result<PreparedRequest> prepare_completion(const std::string& fields) {
     return prepare(
-        parse_completions_body(R"({"model":"tiny",)" + fields + "}", rules_of(model.served())));
+        parse_completions_body(R"({"model":"tiny",)" + fields + "}", model.catalogue().rules()));
   }
   Result<PreparedRequest> prepare(Result<GenerationBody> body) {
     BOOST_REQUIRE_MESSAGE(body.ok(), body.status().message());
-    return prepare_request(std::move(body).value(), model.served(), encoder, 0);
+    return prepare_request(std::move(body).value(), model.catalogue().at(0), 0);
   }
   std::string text(const std::vector<TokenId>& tokens) {
     return model.tokenizer().decode(tokens).value();
@@ -131,7 +131,7 @@ BOOST_FIXTURE_TEST_CASE(a_small_request_cannot_buy_many_copies_of_a_large_bias, 
   for (TokenId token = 0; token < (1 << 17); ++token) {
     body.sampling.logit_bias.emplace_back(token, 1.0F);
   }
-  const auto prepared = prepare_request(body, model.served(), encoder, 0);
+  const auto prepared = prepare_request(body, model.catalogue().at(0), 0);
   BOOST_REQUIRE(!prepared.ok());
   BOOST_TEST(prepared.status().param() == "logit_bias");
   BOOST_TEST(prepared.status().message().find("16 choices") != std::string::npos);
@@ -145,14 +145,14 @@ BOOST_FIXTURE_TEST_CASE(min_tokens_beyond_the_default_limit_are_refused, Fixture
 
 BOOST_FIXTURE_TEST_CASE(tokenize_and_detokenize_are_each_others_inverse, Fixture) {
   const auto tokens =
-      answer_tokenize(R"({"prompt":"hi","return_token_strs":true})", model.served(), encoder, 0);
+      answer_tokenize(R"({"prompt":"hi","return_token_strs":true})", model.catalogue(), 0);
   BOOST_REQUIRE(tokens.ok());
   BOOST_TEST(tokens.value() ==
              R"({"count":2,"max_model_len":200,"tokens":[104,105],"token_strs":["h","i"]})");
-  const auto text = answer_detokenize(R"({"tokens":[256,104,105,255]})", model.served());
+  const auto text = answer_detokenize(R"({"tokens":[256,104,105,255]})", model.catalogue());
   BOOST_REQUIRE(text.ok());
   BOOST_TEST(text.value() == "{\"prompt\":\"<|im_start|>hi\xEF\xBF\xBD\"}");
-  const auto chat = answer_tokenize("{" + std::string(kHi) + "}", model.served(), encoder, 0);
+  const auto chat = answer_tokenize("{" + std::string(kHi) + "}", model.catalogue(), 0);
   BOOST_REQUIRE(chat.ok());
   BOOST_TEST(chat->starts_with(R"({"count":)"));
   BOOST_TEST(chat->ends_with(R"("token_strs":null})"));

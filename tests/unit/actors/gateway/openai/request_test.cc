@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-constexpr RequestRules kRules = {"m", 1000, 8192};
+constexpr RequestRules kRules[] = {{"m", 1000, 8192}};
 
 GenerationBody chat(const std::string& fields) {
   Result<GenerationBody> parsed = parse_chat_body(

@@ -26,7 +26,9 @@ ChatTemplate compile_template() {
 TinyModel::TinyModel()
     : tokenizer_(make_tiny_tokenizer()),
       template_(compile_template()),
-      served_{"tiny", kTinyContext, 1700000000, *tokenizer_, &template_},
-      without_template_{"tiny", kTinyContext, 1700000000, *tokenizer_, nullptr} {}
+      without_template_{"tiny", kTinyContext, 1700000000, *tokenizer_, nullptr} {
+  const Status added = catalogue_.add({"tiny", kTinyContext, 1700000000, *tokenizer_, &template_});
+  BOOST_REQUIRE_MESSAGE(added.ok(), added.message());
+}
 
 }  // namespace troupe::test

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "actors/gateway/openai/served_model.h"
+#include "actors/gateway/openai/model_catalogue.h"
 
 namespace troupe::test {
 
@@ -26,7 +26,9 @@ inline constexpr uint32_t kTinyContext = 200;
 class TinyModel final {
  public:
   TinyModel();
-  [[nodiscard]] const ServedModel& served() const { return served_; }
+  [[nodiscard]] const ServedModel& served() const { return catalogue_.at(0).served(); }
+  // Only this model.
+  [[nodiscard]] const ModelCatalogue& catalogue() const { return catalogue_; }
   // The same model without a chat template.
   [[nodiscard]] const ServedModel& without_template() const { return without_template_; }
   [[nodiscard]] const Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -34,8 +36,8 @@ class TinyModel final {
  private:
   std::unique_ptr<Tokenizer> tokenizer_;
   ChatTemplate template_;
-  ServedModel served_;
   ServedModel without_template_;
+  ModelCatalogue catalogue_;
 };
 
 // One token per byte.

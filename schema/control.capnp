@@ -95,6 +95,8 @@ struct Routed {
   prefill @2 :Text;
   # Endpoint of the prefill worker that computes the prompt if too little of it is cached; empty:
   # compute it where it is decoded.
+  prefillWaitMs @3 :UInt32;  # predicted time until the prefill worker can begin
+  router @4 :Text;           # endpoint that gets `finished`
 }
 
 struct Rejected {

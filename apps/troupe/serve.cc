@@ -75,11 +75,9 @@ Status serve(const ServeOptions& options) {
   ModelCatalogue models;
   TROUPE_RETURN_IF_ERROR(models.add({name, loaded->context_tokens(), clock.unix_seconds(),
                                      loaded->tokenizer(), loaded->chat_template()}));
-  HttpFrontendOptions http_options;
-  http_options.version = TROUPE_VERSION;
-  http_options.incarnation = entropy_u64();
+  FrontendLoad load(FrontendLimits{}, entropy_u64());
   HttpFrontend http(*io.lowLevelProvider, timer, io.unixEventPort, cluster->gateway(), models,
-                    health, metrics_page, clock, http_options);
+                    health, metrics_page, clock, load, {TROUPE_VERSION});
   TROUPE_ASSIGN_OR_RETURN(const uint16_t port, http.listen(options.host, options.port));
   LOG(INFO) << loaded->summary();
   TROUPE_RETURN_IF_ERROR(cluster->wait_until_ready(io.waitScope));

@@ -3,34 +3,15 @@
 #include <glog/logging.h>
 #include <kj/debug.h>
 
-#include <cstdio>
 #include <utility>
-
-#include "base/assert.h"
-#include "base/philox.h"
 
 namespace troupe {
 
-namespace {
-
-constexpr uint32_t kResponseIdStream = 0x69640000;
-constexpr uint32_t kDefaultSeedStream = 0x73656564;
-
-// Unique in the process by its number, and among processes by the incarnation.
-std::string make_response_id(Api api, uint64_t incarnation, uint64_t number) {
-  char buffer[40];
-  const uint64_t process = philox_u64(incarnation, 0, kResponseIdStream);
-  std::snprintf(buffer, sizeof buffer, "%016llx%08llx", static_cast<unsigned long long>(process),
-                static_cast<unsigned long long>(number));
-  return (api == Api::kChat ? "chatcmpl-" : "cmpl-") + std::string(buffer);
-}
-
-}  // namespace
-
-Exchange::Exchange(HttpContext& context, HttpRequestFacts request,
+Exchange::Exchange(HttpContext& context, HttpRequestFacts request, LoadTicket ticket,
                    kj::HttpService::Response& response, DisconnectWatch& watch)
     : context_(context),
       request_(std::move(request)),
+      ticket_(std::move(ticket)),
       response_(response),
       watch_(watch),
       cut_promise_(kj::newPromiseAndFulfiller<void>()) {
@@ -44,16 +25,18 @@ Exchange::~Exchange() noexcept {
 
 kj::Promise<void> Exchange::serve(PreparedRequest prepared) {
   stream_ = prepared.body.stream;
-  RunIdentity identity;
-  const uint64_t incarnation = context_.options.incarnation;
-  identity.response_id = make_response_id(prepared.body.api, incarnation, request_.number);
-  identity.label = request_.request_id;
+  const bool chat = prepared.body.api == Api::kChat;
   const ServedModel& model = prepared.model->served();
+  RunIdentity identity;
+  identity.response_id = context_.load.response_id(chat ? "chatcmpl-" : "cmpl-", request_.number);
+  identity.label = request_.request_id;
   identity.model = model.name;
   identity.created_unix_s = context_.clock.unix_seconds();
-  identity.seed_default = philox_u64(incarnation, request_.number, kDefaultSeedStream);
-  run_ = std::make_unique<GenerationRun>(std::move(prepared), std::move(identity), model.tokenizer,
-                                         context_.generator, static_cast<RunSink&>(*this));
+  identity.seed_default = context_.load.default_seed(request_.number);
+  answer_ = std::make_unique<JsonAnswer>(prepared.body, identity, model.tokenizer,
+                                         static_cast<JsonSink&>(*this));
+  run_ =
+      std::make_unique<GenerationRun>(std::move(prepared), identity, context_.generator, *answer_);
   if (const Status status = run_->start(); !status.ok()) {
     ended_ = true;
     return send_error(context_, request_, response_, to_api_error(status));
@@ -70,7 +53,7 @@ void Exchange::on_event(std::string_view json) {
   pending_ += "data: ";
   pending_ += json;
   pending_ += "\n\n";
-  if (pending_.size() > context_.options.limits.pending_bytes_max) {
+  if (pending_.size() > context_.load.limits().pending_bytes_max) {
     cut_ = true;
     LOG(WARNING) << "request " << request_.request_id << " is cut: its client does not read, "
                  << pending_.size() << " bytes wait for it";
@@ -130,7 +113,7 @@ kj::Promise<void> Exchange::wait_for_output() {
   wake_ = kj::mv(pair.fulfiller);
   kj::Promise<void> woken = kj::mv(pair.promise);
   if (stream_) {
-    const kj::Duration silence = context_.options.limits.ping_interval.count() * kj::MILLISECONDS;
+    const kj::Duration silence = context_.load.limits().ping_interval.count() * kj::MILLISECONDS;
     woken = woken.exclusiveJoin(
         context_.timer.afterDelay(silence).then([this] { pending_ += ": ping\n\n"; }));
   }

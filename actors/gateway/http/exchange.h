@@ -11,18 +11,18 @@
 
 #include "actors/gateway/http/disconnect_watch.h"
 #include "actors/gateway/http/http_context.h"
-#include "actors/gateway/openai/generation_run.h"
+#include "actors/gateway/openai/json_answer.h"
 
 namespace troupe {
 
 // Loop thread only. Destroying it at any time, which is what a client's leaving does, cancels the
 // generation. The status line is sent with the first event, so that a request that fails before it
 // (a full queue, a dead worker) still gets a status code of its own.
-class Exchange final : private RunSink {
+class Exchange final : private JsonSink {
  public:
   // All references outlive the exchange.
-  Exchange(HttpContext& context, HttpRequestFacts request, kj::HttpService::Response& response,
-           DisconnectWatch& watch);
+  Exchange(HttpContext& context, HttpRequestFacts request, LoadTicket ticket,
+           kj::HttpService::Response& response, DisconnectWatch& watch);
   ~Exchange() noexcept override;
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -47,6 +47,7 @@ class Exchange final : private RunSink {
 
   HttpContext& context_;
   const HttpRequestFacts request_;
+  const LoadTicket ticket_;
   kj::HttpService::Response& response_;
   DisconnectWatch& watch_;
   bool stream_ = false;
@@ -57,7 +58,8 @@ class Exchange final : private RunSink {
   bool cut_ = false;
   kj::Own<kj::PromiseFulfiller<void>> wake_;
   kj::PromiseFulfillerPair<void> cut_promise_;
-  std::unique_ptr<GenerationRun> run_;  // last: its end may still call the sink
+  std::unique_ptr<JsonAnswer> answer_;
+  std::unique_ptr<GenerationRun> run_;  // last: its end may still call the sinks
 };
 
 }  // namespace troupe

@@ -66,7 +66,7 @@ kj::Promise<void> write_in_time(HttpContext& context, kj::AsyncOutputStream& out
                                 std::string bytes) {
   auto owned = kj::heap<std::string>(std::move(bytes));
   auto write = out.write(owned->data(), owned->size()).attach(kj::mv(owned));
-  const kj::Duration limit = context.options.limits.write_timeout.count() * kj::MILLISECONDS;
+  const kj::Duration limit = context.load.limits().write_timeout.count() * kj::MILLISECONDS;
   return write.exclusiveJoin(context.timer.afterDelay(limit).then([]() -> kj::Promise<void> {
     return KJ_EXCEPTION(DISCONNECTED, "the client does not read its response");
   }));

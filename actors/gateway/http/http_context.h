@@ -35,10 +35,10 @@ struct HttpContext {
   const HealthSource& health;
   MetricsSource& metrics;
   const Clock& clock;
+  FrontendLoad& load;
   HttpFrontendOptions options;
   HttpHeaderNames names;
 
-  uint64_t requests = 0;               // numbered from 1
   std::set<Exchange*> exchanges = {};  // being generated now
   // Set before a response's headers are made: the connection is closed behind it.
   bool close_connection = false;

@@ -5,6 +5,7 @@
 #include <kj/debug.h>
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "actors/gateway/http/exchange.h"
@@ -41,8 +42,8 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
   Impl(kj::LowLevelAsyncIoProvider& io, HttpContext context)
       : io_(io), context_(std::move(context)), connections_(make_task_set()) {
     kj::HttpServerSettings settings;
-    settings.headerTimeout = to_kj(context_.options.limits.header_timeout);
-    settings.pipelineTimeout = to_kj(context_.options.limits.keep_alive);
+    settings.headerTimeout = to_kj(context_.load.limits().header_timeout);
+    settings.pipelineTimeout = to_kj(context_.load.limits().keep_alive);
     settings.errorHandler = static_cast<kj::HttpServerErrorHandler&>(*this);
     settings.callbacks = static_cast<kj::HttpServerCallbacks&>(*this);
     server_ = kj::heap<kj::HttpServer>(
@@ -72,7 +73,7 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
     const kj::Duration limit = static_cast<int64_t>(grace.count()) * kj::NANOSECONDS;
     auto late = context_.timer.afterDelay(limit).then([this] {
       abort_exchanges();
-      const kj::Duration flush = to_kj(context_.options.limits.abort_flush);
+      const kj::Duration flush = to_kj(context_.load.limits().abort_flush);
       return drained_.addBranch().exclusiveJoin(
           context_.timer.afterDelay(flush).then([this] { connections_ = nullptr; }));
     });
@@ -105,7 +106,8 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
   }
 
   void take(kj::Own<kj::AsyncIoStream> connection) {
-    if (open_connections_ >= context_.options.limits.connections_max) {
+    std::optional<LoadTicket> ticket = context_.load.open_connection();
+    if (!ticket) {
       auto& stream = *connection;
       connections_->add(
           write_in_time(context_, stream, too_many_connections()).attach(kj::mv(connection)));
@@ -113,7 +115,8 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
     }
     ++open_connections_;
     connections_->add(
-        server_->listenHttp(kj::mv(connection)).attach(kj::defer([this] { --open_connections_; })));
+        server_->listenHttp(kj::mv(connection))
+            .attach(kj::defer([this, ticket = std::move(*ticket)] { --open_connections_; })));
   }
 
   void abort_exchanges() {
@@ -166,7 +169,7 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
   kj::Promise<void> send_protocol_error(uint32_t status, const std::string& message,
                                         kj::HttpService::Response& response) {
     HttpRequestFacts facts;
-    facts.request_id = "req-" + std::to_string(++context_.requests);
+    facts.request_id = "req-" + std::to_string(context_.load.next_request());
     facts.received = context_.clock.now();
     const bool ours = status == 500;
     const ApiError error = {status,
@@ -191,9 +194,10 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
 HttpFrontend::HttpFrontend(kj::LowLevelAsyncIoProvider& io, kj::Timer& timer,
                            kj::UnixEventPort& event_port, Generator& generator,
                            const ModelCatalogue& models, const HealthSource& health,
-                           MetricsSource& metrics, const Clock& clock, HttpFrontendOptions options)
+                           MetricsSource& metrics, const Clock& clock, FrontendLoad& load,
+                           HttpFrontendOptions options)
     : impl_(std::make_unique<Impl>(
-          io, HttpContext{timer, event_port, generator, models, health, metrics, clock,
+          io, HttpContext{timer, event_port, generator, models, health, metrics, clock, load,
                           std::move(options), HttpHeaderNames()})) {}
 
 HttpFrontend::~HttpFrontend() = default;

@@ -9,21 +9,14 @@
 #include <memory>
 #include <string>
 
+#include "actors/gateway/frontend_load.h"
 #include "actors/gateway/generation.h"
-#include "actors/gateway/http/http_limits.h"
+#include "actors/gateway/health_source.h"
 #include "actors/gateway/openai/model_catalogue.h"
 #include "base/clock.h"
 #include "troupe/status.h"
 
 namespace troupe {
-
-// Called on the loop thread for each GET /health; answers at once.
-class HealthSource {
- public:
-  virtual ~HealthSource() = default;
-  // Ok: 200. Anything else: 503 with the message, e.g. while loading or when the engine is stuck.
-  [[nodiscard]] virtual Status health() const = 0;
-};
 
 // Called on the loop thread for each GET /metrics; answers at once.
 class MetricsSource {
@@ -34,11 +27,7 @@ class MetricsSource {
 };
 
 struct HttpFrontendOptions {
-  HttpLimits limits;
   std::string version;  // for GET /version
-  // Differs for each start of the process: response ids, and the seeds of requests that name none,
-  // are derived from it.
-  uint64_t incarnation = 0;
 };
 
 // Serves one port. Everything runs on the loop thread; construct and destroy it there. Destroying
@@ -49,7 +38,8 @@ class HttpFrontend final {
   // there are none, generating requests are answered 503.
   HttpFrontend(kj::LowLevelAsyncIoProvider& io, kj::Timer& timer, kj::UnixEventPort& event_port,
                Generator& generator, const ModelCatalogue& models, const HealthSource& health,
-               MetricsSource& metrics, const Clock& clock, HttpFrontendOptions options);
+               MetricsSource& metrics, const Clock& clock, FrontendLoad& load,
+               HttpFrontendOptions options);
   ~HttpFrontend();
   HttpFrontend(const HttpFrontend&) = delete;
   HttpFrontend& operator=(const HttpFrontend&) = delete;

@@ -74,11 +74,6 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-bool is_usable_request_id(std::string_view id) {
-  return !id.empty() && id.size() <= kRequestIdBytesMax &&
-         std::all_of(id.begin(), id.end(), [](char c) { return c > 0x20 && c < 0x7F; });
-}
-
 std::string_view view(kj::StringPtr text) {
   return {text.begin(), text.size()};
 }
@@ -108,7 +103,7 @@ HttpService::HttpService(HttpContext& context, kj::AsyncIoStream& connection)
 HttpRequestFacts HttpService::make_facts(kj::HttpMethod method, kj::StringPtr url,
                                          const kj::HttpHeaders& headers) {
   Facts facts;
-  facts.number = ++context_.requests;
+  facts.number = context_.load.next_request();
   facts.method = kj::str(method).cStr();
   facts.path = view(url).substr(0, view(url).find('?'));
   facts.head = method == kj::HttpMethod::HEAD;
@@ -225,7 +220,7 @@ kj::Promise<void> HttpService::answer_model(const Facts& facts, Response& respon
 kj::Promise<void> HttpService::read_and_answer(Endpoint endpoint, Facts facts,
                                                kj::AsyncInputStream& body, bool wants_continue,
                                                Response& response) {
-  const HttpLimits& limits = context_.options.limits;
+  const FrontendLimits& limits = context_.load.limits();
   kj::Promise<void> ready = kj::READY_NOW;
   if (wants_continue) {
     // KJ does not answer the expectation; without an answer clients wait a second before the body.
@@ -271,18 +266,15 @@ kj::Promise<void> HttpService::generate(Endpoint endpoint, Facts facts, const st
                                         Response& response) {
   const std::span<const RequestRules> rules = context_.models.rules();
   const auto prepare = [&]() -> Result<PreparedRequest> {
-    const uint32_t limit = context_.options.limits.generations_max;
-    if (context_.exchanges.size() >= limit) {
-      return Status(StatusCode::kResourceExhausted,
-                    "this server is generating " + std::to_string(limit) +
-                        " requests, as many as it takes at once; try again soon");
-    }
     TROUPE_ASSIGN_OR_RETURN(GenerationBody parsed, endpoint == Endpoint::kChat
                                                        ? parse_chat_body(body, rules)
                                                        : parse_completions_body(body, rules));
     const CataloguedModel& model = context_.models.at(parsed.model);
     return prepare_request(std::move(parsed), model, context_.clock.unix_seconds());
   };
+  // Before anything is parsed, so that a refusal costs little.
+  Result<LoadTicket> ticket = context_.load.begin_generation();
+  if (!ticket.ok()) return send_error(context_, facts, response, to_api_error(ticket.status()));
   Result<PreparedRequest> prepared = prepare();
   if (!prepared.ok()) {
     return send_error(context_, facts, response, to_api_error(prepared.status()));
@@ -290,7 +282,8 @@ kj::Promise<void> HttpService::generate(Endpoint endpoint, Facts facts, const st
   if (watch_ == nullptr) {
     watch_ = std::make_unique<DisconnectWatch>(context_.event_port, connection_);
   }
-  auto exchange = kj::heap<Exchange>(context_, std::move(facts), response, *watch_);
+  auto exchange =
+      kj::heap<Exchange>(context_, std::move(facts), std::move(ticket).value(), response, *watch_);
   Exchange& running = *exchange;
   return running.serve(std::move(prepared).value()).attach(kj::mv(exchange));
 }

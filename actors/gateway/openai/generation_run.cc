@@ -18,10 +18,6 @@ namespace {
 // Separates the seeds of a request's choices from the draws that are made with them.
 constexpr uint32_t kChoiceSeedStream = 0x63686F69;
 
-std::string_view to_text(FinishReason reason) {
-  return reason == FinishReason::kStop ? "stop" : "length";
-}
-
 }  // namespace
 
 class GenerationRun::Choice final {
@@ -30,14 +26,12 @@ class GenerationRun::Choice final {
       : index_(index),
         offset_base_(offset_base),
         text_(run.tokenizer_,
-              {run.body_.stops, run.body_.stop_text, run.body_.sampling.stop_token_ids}),
-        logprobs_(run.tokenizer_, run.body_.api),
-        wants_logprobs_(run.body_.sampling.logprobs >= 0) {}
+              {run.body_.stops, run.body_.stop_text, run.body_.sampling.stop_token_ids}) {}
 
   void take(std::span<const SampledToken> tokens) {
     for (const SampledToken& token : tokens) {
       if (text_.stopped()) break;  // sampled behind the stop string: not part of the answer
-      if (wants_logprobs_) logprobs_.append(token, offset_base_ + text_.characters());
+      tokens_.push_back({token, offset_base_ + text_.characters(), true});
       pending_ += text_.append(token.token);
     }
   }
@@ -59,14 +53,13 @@ class GenerationRun::Choice final {
   uint32_t index_;
   size_t offset_base_;  // characters of the echoed prompt
   ChoiceText text_;
-  LogprobsFormat logprobs_;
-  bool wants_logprobs_;
-  std::string
-      pending_;  // shown, but not sent yet; a whole answer that is not streamed gathers here
+  // Not given yet.
+  std::vector<ChoiceToken> tokens_;
+  std::string pending_;
   std::optional<FinishReason> reason_;
   std::optional<uint32_t> cached_tokens_;
   bool begun_ = false;
-  bool closed_ = false;  // its last event is out
+  bool closed_ = false;  // its end has been given
   // What came before the prompt's scores were complete.
   std::vector<SampledToken> early_;
 };
@@ -91,10 +84,10 @@ class GenerationRun::Prompt final : public GenerationListener {
 
   Status submit() {
     GenerationRequest request;
-    request.label = run_.identity_.label;
+    request.label = run_.label_;
     request.prompt = prepared_.tokens;
     request.cache_salt = run_.body_.cache_salt;
-    const uint64_t seed = run_.body_.seed.value_or(run_.identity_.seed_default);
+    const uint64_t seed = run_.seed_;
     for (size_t c = 0; c < choices_.size(); ++c) {
       SamplingParams params = run_.body_.sampling;
       params.max_tokens = prepared_.max_tokens;
@@ -169,17 +162,6 @@ class GenerationRun::Prompt final : public GenerationListener {
     return std::all_of(choices_.begin(), choices_.end(), [](auto& c) { return c->closed_; });
   }
 
-  [[nodiscard]] std::string body_choices() {
-    std::string out;
-    for (auto& choice : choices_) {
-      if (!out.empty()) out += ',';
-      const std::string logprobs = choice->logprobs_.empty() ? "" : choice->logprobs_.take();
-      out += run_.format_.choice(
-          {choice->index_, choice->pending_, logprobs, to_text(*choice->reason_)});
-    }
-    return out;
-  }
-
   void add_to(UsageTotals& totals) const {
     totals.prompt_tokens += prepared_.tokens.size();
     std::optional<uint32_t> cached;
@@ -212,56 +194,35 @@ class GenerationRun::Prompt final : public GenerationListener {
     flush(choice);
   }
 
-  // Sends what a streamed choice has to show.
+  // Gives what there is of a choice.
   void flush(Choice& choice) {
-    if (!choice.begun_) {
-      choice.begun_ = true;
-      begin(choice);
-    }
-    if (run_.body_.stream) {
-      if (!choice.pending_.empty() || !choice.logprobs_.empty()) {
-        const std::string logprobs = choice.logprobs_.empty() ? "" : choice.logprobs_.take();
-        run_.emit(run_.format_.text_event({choice.index_, choice.pending_, logprobs, {}},
-                                          run_.event_usage()));
-        choice.pending_.clear();
-      }
-      if (choice.finished()) {
-        run_.emit(
-            run_.format_.finish_event(choice.index_, to_text(*choice.reason_), run_.event_usage()));
-      }
+    const bool first = !std::exchange(choice.begun_, true);
+    std::vector<ChoiceToken> prompt;
+    if (first && run_.body_.echo) {
+      choice.pending_.insert(0, prepared_.echo_text);
+      if (wants_scores()) prompt = scored_prompt();
     }
     choice.closed_ = choice.finished();
+    const std::string text = std::exchange(choice.pending_, {});
+    const std::vector<ChoiceToken> tokens = std::exchange(choice.tokens_, {});
+    if (!first && text.empty() && tokens.empty() && !choice.finished()) return;
+    run_.give({choice.index_, first, text, prompt, tokens, choice.reason_});
   }
 
-  void begin(Choice& choice) {
-    if (run_.body_.stream && run_.body_.api == Api::kChat) {
-      run_.emit(run_.format_.role_event(choice.index_, run_.event_usage()));
-    }
-    if (!run_.body_.echo) return;
-    choice.pending_.insert(0, prepared_.echo_text);
-    if (!wants_scores()) return;
-    // The tokens that came with this call are in the list already, and the prompt's stand before
-    // them.
-    LogprobsFormat tokens(run_.tokenizer_, run_.body_.api);
-    append_scores(tokens);
-    choice.logprobs_.prepend(std::move(tokens));
-  }
-
-  void append_scores(LogprobsFormat& out) const {
+  [[nodiscard]] std::vector<ChoiceToken> scored_prompt() const {
     const std::vector<TokenId>& tokens = prepared_.tokens;
+    std::vector<ChoiceToken> out;
     IncrementalDetokenizer detokenizer(run_.tokenizer_, SpecialTokens::kSpell);
     size_t offset = 0;
     for (size_t i = 0; i < tokens.size(); ++i) {
-      if (i == 0) {
-        out.append_first(tokens[i], offset);
-      } else {
-        out.append(scores_[i - 1], offset);
-      }
+      SampledToken token = i == 0 ? SampledToken{tokens[0], 0.0F, {}} : scores_[i - 1];
+      out.push_back({std::move(token), offset, i > 0});
       const std::string text = detokenizer.append(tokens[i]);
       // A begin token that the tokenizer added is not in the text.
       if (i == 0 && !prepared_.echo_text.starts_with(text)) continue;
       offset += count_code_points(text);
     }
+    return out;
   }
 
   void close_finished() {
@@ -285,14 +246,14 @@ class GenerationRun::Prompt final : public GenerationListener {
   std::vector<std::unique_ptr<Choice>> choices_;
 };
 
-GenerationRun::GenerationRun(PreparedRequest request, RunIdentity identity,
-                             const Tokenizer& tokenizer, Generator& generator, RunSink& sink)
+GenerationRun::GenerationRun(PreparedRequest request, const RunIdentity& identity,
+                             Generator& generator, RunSink& sink)
     : body_(std::move(request.body)),
-      identity_(std::move(identity)),
-      tokenizer_(tokenizer),
+      label_(identity.label),
+      seed_(body_.seed.value_or(identity.seed_default)),
+      tokenizer_(request.model->served().tokenizer),
       generator_(generator),
-      sink_(sink),
-      format_(body_.api, identity_.response_id, identity_.created_unix_s, identity_.model) {
+      sink_(sink) {
   for (uint32_t i = 0; i < request.prompts.size(); ++i) {
     prompts_.push_back(std::make_unique<Prompt>(*this, i, std::move(request.prompts[i])));
   }
@@ -326,13 +287,8 @@ void GenerationRun::abort(const Status& status) {
   sink_.on_error(status);
 }
 
-void GenerationRun::emit(std::string event) {
-  if (!ended_) sink_.on_event(event);
-}
-
-std::string GenerationRun::event_usage() const {
-  if (body_.continuous_usage) return ResponseFormat::usage(totals());
-  return body_.include_usage ? "null" : "";
+void GenerationRun::give(const ChoiceDelta& delta) {
+  if (!ended_) sink_.on_delta(delta, *this);
 }
 
 void GenerationRun::cancel_all() {
@@ -342,20 +298,8 @@ void GenerationRun::cancel_all() {
 void GenerationRun::finish_if_complete() {
   const bool complete = std::all_of(prompts_.begin(), prompts_.end(),
                                     [](auto& prompt) { return prompt->complete(); });
-  if (!complete || ended_) return;
-  const std::string usage = ResponseFormat::usage(totals());
-  if (body_.stream) {
-    if (body_.include_usage) emit(format_.usage_event(usage));
-    ended_ = true;
-    return sink_.on_end({});
-  }
-  std::string choices;
-  for (auto& prompt : prompts_) {
-    if (!choices.empty()) choices += ',';
-    choices += prompt->body_choices();
-  }
-  ended_ = true;
-  sink_.on_end(format_.body(choices, usage));
+  if (!complete || std::exchange(ended_, true)) return;
+  sink_.on_end(totals());
 }
 
 UsageTotals GenerationRun::totals() const {

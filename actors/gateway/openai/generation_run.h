@@ -1,20 +1,42 @@
 #pragma once
-// One generating HTTP request from its prompts to its last byte: submits the prompts, assembles the
-// choices' texts, and makes the events or the body of the answer. Knows no HTTP.
+// One generating request from its prompts to its last token: submits the prompts and assembles the
+// choices' texts. Knows no protocol.
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "actors/gateway/generation.h"
-#include "actors/gateway/openai/logprobs_format.h"
 #include "actors/gateway/openai/prepared_request.h"
-#include "actors/gateway/openai/response_format.h"
+#include "actors/gateway/openai/usage_totals.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace troupe {
+
+// A token of a choice, or of its prompt.
+struct ChoiceToken {
+  SampledToken sampled;
+  // Characters of text before the token's own, counted from the start of the echoed prompt where
+  // there is one.
+  size_t offset = 0;
+  bool scored = true;  // the first token of a prompt has no probability
+};
+
+// What is new of one choice. Views, valid during the call.
+struct ChoiceDelta {
+  uint32_t index = 0;
+  bool first = false;                   // nothing of this choice was given before
+  std::string_view text;                // whole characters; what may become a stop string waits
+  std::span<const ChoiceToken> prompt;  // first only, with echo and log-probabilities
+  std::span<const ChoiceToken> tokens;  // also those whose text is held back, cut or hidden
+  std::optional<FinishReason> finish;   // nothing of this choice comes after it
+};
+
+class GenerationRun;
 
 // Where a run's output goes. Called while the generator's listener is being called, or from
 // start(); must not destroy the run from inside a call. After on_end or on_error nothing more
@@ -22,11 +44,10 @@ namespace troupe {
 class RunSink {
  public:
   virtual ~RunSink() = default;
-  // The payload of one server-sent event; only for a streamed request.
-  virtual void on_event(std::string_view json) = 0;
-  // Everything is generated. `body` is the whole answer, or empty for a streamed request, whose
-  // events have all been given.
-  virtual void on_end(std::string body) = 0;
+  // Once and again, until each choice has been finished.
+  virtual void on_delta(const ChoiceDelta& delta, const GenerationRun& run) = 0;
+  // Everything is generated and has been given.
+  virtual void on_end(const UsageTotals& totals) = 0;
   virtual void on_error(const Status& status) = 0;
 };
 
@@ -43,8 +64,8 @@ struct RunIdentity {
 class GenerationRun final {
  public:
   // All references outlive the run.
-  GenerationRun(PreparedRequest request, RunIdentity identity, const Tokenizer& tokenizer,
-                Generator& generator, RunSink& sink);
+  GenerationRun(PreparedRequest request, const RunIdentity& identity, Generator& generator,
+                RunSink& sink);
   ~GenerationRun();
   GenerationRun(const GenerationRun&) = delete;
   GenerationRun& operator=(const GenerationRun&) = delete;
@@ -55,26 +76,25 @@ class GenerationRun final {
   // Ends the run from outside, e.g. at shutdown: cancels, and tells the sink unless it has ended.
   void abort(const Status& status);
   [[nodiscard]] bool ended() const { return ended_; }
+  // As of now.
+  [[nodiscard]] UsageTotals totals() const;
 
  private:
   class Choice;
   class Prompt;
   friend class Prompt;
 
-  void emit(std::string event);
-  // The value of the usage field of an event that is not the last, or empty.
-  [[nodiscard]] std::string event_usage() const;
+  void give(const ChoiceDelta& delta);
   void cancel_all();
   // Called when a choice has ended: ends the run when it was the last one.
   void finish_if_complete();
-  [[nodiscard]] UsageTotals totals() const;
 
   GenerationBody body_;
-  RunIdentity identity_;
+  std::string label_;
+  uint64_t seed_;
   const Tokenizer& tokenizer_;
   Generator& generator_;
   RunSink& sink_;
-  ResponseFormat format_;
   std::vector<std::unique_ptr<Prompt>> prompts_;
   bool started_ = false;
   bool ended_ = false;

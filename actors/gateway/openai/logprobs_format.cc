@@ -65,19 +65,6 @@ void LogprobsFormat::append_first(TokenId token, size_t offset) {
   top_ += "null";
 }
 
-void LogprobsFormat::prepend(LogprobsFormat before) {
-  if (before.empty()) return;
-  const char* separator = empty() ? "" : ",";
-  const auto join = [&](std::string& mine, std::string& theirs) {
-    mine.insert(0, theirs + separator);
-  };
-  join(tokens_, before.tokens_);
-  join(logprobs_, before.logprobs_);
-  join(top_, before.top_);
-  join(offsets_, before.offsets_);
-  count_ += before.count_;
-}
-
 std::string LogprobsFormat::take() {
   count_ = 0;
   const std::string tokens = std::exchange(tokens_, {});

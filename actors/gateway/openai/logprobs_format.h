@@ -28,8 +28,6 @@ class LogprobsFormat final {
   void append(const SampledToken& token, size_t offset);
   // The first token of a prompt has no probability: null.
   void append_first(TokenId token, size_t offset);
-  // Puts the entries of `before` in front of those collected here.
-  void prepend(LogprobsFormat before);
 
   [[nodiscard]] bool empty() const { return count_ == 0; }
   // The object with what was collected since the last take().

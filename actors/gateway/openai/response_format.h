@@ -3,20 +3,13 @@
 // JSON library: an event is made for each token of each stream.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "actors/gateway/openai/request.h"
+#include "actors/gateway/openai/usage_totals.h"
 
 namespace troupe {
-
-struct UsageTotals {
-  uint64_t prompt_tokens = 0;      // each prompt once, whatever n
-  uint64_t completion_tokens = 0;  // of all choices
-  // Found in the prefix cache, of all prompts; unknown while a worker has not reported it.
-  std::optional<uint64_t> cached_tokens;
-};
 
 // One choice as it stands in an event or in the whole answer.
 struct ChoiceView {

@@ -12,9 +12,9 @@ using namespace test;
 
 struct BadInputFixture : HttpFixture {
   BadInputFixture() {
-    options.limits.body_bytes_max = 10'000;
-    options.limits.body_timeout = std::chrono::milliseconds(500);
-    options.limits.header_timeout = std::chrono::milliseconds(500);
+    limits.body_bytes_max = 10'000;
+    limits.body_timeout = std::chrono::milliseconds(500);
+    limits.header_timeout = std::chrono::milliseconds(500);
   }
   ~BadInputFixture() {
     Client witness(*this);
@@ -160,7 +160,7 @@ BOOST_FIXTURE_TEST_CASE(a_chunked_body_is_read_like_any_other, BadInputFixture) 
 }
 
 BOOST_FIXTURE_TEST_CASE(a_slow_body_is_given_up_at_its_deadline, BadInputFixture) {
-  options.limits.body_timeout = std::chrono::milliseconds(5);
+  limits.body_timeout = std::chrono::milliseconds(5);
   start();
   Client client(*this);
   client.send("POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{");
@@ -169,7 +169,7 @@ BOOST_FIXTURE_TEST_CASE(a_slow_body_is_given_up_at_its_deadline, BadInputFixture
 }
 
 BOOST_FIXTURE_TEST_CASE(slow_headers_are_closed_at_their_deadline, BadInputFixture) {
-  options.limits.header_timeout = std::chrono::milliseconds(5);
+  limits.header_timeout = std::chrono::milliseconds(5);
   start();
   Client client(*this);
   client.send("GET /ping HTTP/1.1\r\nHo");

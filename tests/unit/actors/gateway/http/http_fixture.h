@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -51,11 +52,10 @@ class HttpFixture {
 
   // Listens with the limits as they are now.
   void start() {
-    options.version = "1.2.3";
-    options.incarnation = 42;
+    load.emplace(limits, 42);
     frontend = std::make_unique<HttpFrontend>(*io.lowLevelProvider, io.provider->getTimer(),
                                               io.unixEventPort, generator, *models, health, metrics,
-                                              clock, options);
+                                              clock, *load, HttpFrontendOptions{"1.2.3"});
     const Result<uint16_t> bound = frontend->listen("127.0.0.1", 0);
     BOOST_REQUIRE_MESSAGE(bound.ok(), bound.status().message());
     port = bound.value();
@@ -84,7 +84,8 @@ class HttpFixture {
   FakeHealth health;
   FakeMetrics metrics;
   ManualClock clock;
-  HttpFrontendOptions options;
+  FrontendLimits limits;
+  std::optional<FrontendLoad> load;
   std::unique_ptr<HttpFrontend> frontend;
   uint16_t port = 0;
 };

@@ -102,7 +102,7 @@ BOOST_FIXTURE_TEST_CASE(a_stream_is_events_then_done, HttpFixture) {
 }
 
 BOOST_FIXTURE_TEST_CASE(silence_in_a_stream_is_filled_with_comments, HttpFixture) {
-  options.limits.ping_interval = std::chrono::milliseconds(2);
+  limits.ping_interval = std::chrono::milliseconds(2);
   start();
   Client client(*this);
   client.post(kChatPath, chat_body(R"(,"stream":true)"));

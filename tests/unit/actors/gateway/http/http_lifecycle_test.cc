@@ -97,7 +97,7 @@ BOOST_FIXTURE_TEST_CASE(a_cancel_ends_only_its_own_request_whatever_the_label, H
 }
 
 BOOST_FIXTURE_TEST_CASE(a_client_that_does_not_read_is_cut_at_a_bounded_backlog, HttpFixture) {
-  options.limits.pending_bytes_max = 100'000;
+  limits.pending_bytes_max = 100'000;
   start();
   Client slow(*this);
   slow.post(kChatPath, chat_body(R"(,"stream":true,"n":2)"));
@@ -114,8 +114,8 @@ BOOST_FIXTURE_TEST_CASE(a_client_that_does_not_read_is_cut_at_a_bounded_backlog,
 }
 
 BOOST_FIXTURE_TEST_CASE(a_write_that_never_completes_is_given_up, HttpFixture) {
-  options.limits.write_timeout = std::chrono::milliseconds(20);
-  options.limits.pending_bytes_max = size_t{256} << 20;
+  limits.write_timeout = std::chrono::milliseconds(20);
+  limits.pending_bytes_max = size_t{256} << 20;
   start();
   Client slow(*this);
   slow.post(kChatPath, chat_body(kStream));
@@ -126,7 +126,7 @@ BOOST_FIXTURE_TEST_CASE(a_write_that_never_completes_is_given_up, HttpFixture) {
 }
 
 BOOST_FIXTURE_TEST_CASE(more_generations_than_the_limit_are_told_to_retry, HttpFixture) {
-  options.limits.generations_max = 2;
+  limits.generations_max = 2;
   start();
   Client a(*this);
   Client b(*this);
@@ -148,7 +148,7 @@ BOOST_FIXTURE_TEST_CASE(more_generations_than_the_limit_are_told_to_retry, HttpF
 }
 
 BOOST_FIXTURE_TEST_CASE(more_connections_than_the_limit_are_closed_with_an_answer, HttpFixture) {
-  options.limits.connections_max = 2;
+  limits.connections_max = 2;
   start();
   Client a(*this);
   Client b(*this);
@@ -210,8 +210,8 @@ BOOST_FIXTURE_TEST_CASE(draining_ends_what_is_left_at_its_deadline_with_an_error
 }
 
 BOOST_FIXTURE_TEST_CASE(draining_cuts_even_those_who_do_not_read, HttpFixture) {
-  options.limits.abort_flush = std::chrono::milliseconds(5);
-  options.limits.pending_bytes_max = size_t{256} << 20;
+  limits.abort_flush = std::chrono::milliseconds(5);
+  limits.pending_bytes_max = size_t{256} << 20;
   start();
   Client deaf(*this);
   deaf.post(kChatPath, chat_body(kStream));

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/gateway/openai/service_bodies.h"
+#include "actors/gateway/openai/json_answer.h"
 #include "engine/tokenizer/utf8.h"
 #include "tests/unit/actors/gateway/openai/fake_generator.h"
 #include "tests/unit/actors/gateway/openai/tiny_model.h"
@@ -20,7 +20,7 @@ namespace {
 using namespace test;
 using Json = nlohmann::json;
 
-struct RecordingSink final : RunSink {
+struct RecordingSink final : JsonSink {
   std::vector<Json> events;
   std::optional<std::string> body;
   std::optional<Status> error;
@@ -57,15 +57,17 @@ struct Fixture {
   TinyModel model;
   FakeGenerator generator;
   RecordingSink sink;
+  std::unique_ptr<JsonAnswer> answer;
   std::unique_ptr<GenerationRun> run;
 
   Status begin(Result<GenerationBody> body) {
     BOOST_REQUIRE_MESSAGE(body.ok(), body.status().message());
     auto prepared = prepare_request(std::move(body).value(), model.catalogue().at(0), 0);
     BOOST_REQUIRE_MESSAGE(prepared.ok(), prepared.status().message());
-    run = std::make_unique<GenerationRun>(std::move(prepared).value(),
-                                          RunIdentity{"id-1", "label", "tiny", 1700000000, 99},
-                                          model.tokenizer(), generator, sink);
+    const RunIdentity identity{"id-1", "label", "tiny", 1700000000, 99};
+    answer = std::make_unique<JsonAnswer>(prepared->body, identity, model.tokenizer(), sink);
+    run =
+        std::make_unique<GenerationRun>(std::move(prepared).value(), identity, generator, *answer);
     return run->start();
   }
   Status chat(const std::string& fields = "") {

@@ -1,0 +1,17 @@
+#pragma once
+// Whether a gateway can serve, as its front ends ask it.
+
+#include "troupe/status.h"
+
+namespace troupe {
+
+// Called on the loop thread for each probe of a client; answers at once.
+class HealthSource {
+ public:
+  virtual ~HealthSource() = default;
+  // Ok: requests would be served. Anything else: not now, for the reason that the message tells,
+  // e.g. while loading or when the engine is stuck.
+  [[nodiscard]] virtual Status health() const = 0;
+};
+
+}  // namespace troupe

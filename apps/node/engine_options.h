@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/config/settings.h"
 #include "base/limits.h"
 #include "engine/schedule/limits.h"
 
@@ -21,5 +22,8 @@ struct EngineOptions {
   uint32_t running_max = kRunningSequencesMax;
   uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
 };
+
+// Declares a setting for each of them but requests_in_flight_max, which is a router's.
+void add_engine_settings(Settings& settings, EngineOptions& options);
 
 }  // namespace troupe

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <thread>
 
-#include "base/assert.h"
+#include "apps/node/described_model.h"
 #include "base/os/entropy.h"
 #include "base/os/memory.h"
 #include "engine/backend/cpu/cpu_backend.h"
@@ -81,15 +81,7 @@ Status LoadedModel::open(const EngineOptions& options) {
                 " tokens, the embedding table " + std::to_string(description_->config.vocab) +
                 "; they must agree: get the file anew"};
   }
-  constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
-  if (!file_->has(kTemplateKey)) return ok_status();
-  TROUPE_ASSIGN_OR_RETURN(const std::string_view source, file_->get_string(kTemplateKey));
-  auto compiled = ChatTemplate::compile(std::string(source));
-  if (!compiled.ok()) {
-    return {compiled.status().code(),
-            options.model_path + ": its chat template: " + compiled.status().message()};
-  }
-  chat_template_ = std::move(compiled).value();
+  TROUPE_ASSIGN_OR_RETURN(chat_template_, chat_template_of(*file_));
   return ok_status();
 }
 

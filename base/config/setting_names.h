@@ -8,8 +8,19 @@
 
 namespace troupe {
 
-inline constexpr std::array<std::string_view, 5> kSettingTables = {"router", "prefill", "decode",
-                                                                   "monitor", "serve"};
+inline constexpr auto kSettingTables = std::to_array<std::string_view>(
+    {"router", "prefill", "decode", "monitor", "serve", "chat", "generate"});
+
+inline constexpr auto kSettingNames = std::to_array<std::string_view>({
+    "advertise",
+    "decode-workers",
+    "metrics-host",
+    "metrics-port",
+    "prefill-workers",
+    "role",
+    "rpc-port",
+    "worker-threads",
+});
 
 inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "backend",

@@ -1,0 +1,39 @@
+#include "apps/node/engine_options.h"
+
+namespace troupe {
+
+void add_engine_settings(Settings& settings, EngineOptions& options) {
+  settings.add(
+      {.name = "model", .help = "The model: a GGUF file", .required = true, .positional = true},
+      &options.model_path);
+  settings.add({.name = "threads", .help = "Threads that compute; 0: one per core", .most = 1024},
+               &options.threads);
+  settings.add({.name = "backend",
+                .help = "cpu, or reference: plain fp32, the slow yardstick",
+                .choices = {"cpu", "reference"}},
+               &options.backend);
+  settings.add({.name = "isa",
+                .help = "Instruction set; all give the same tokens",
+                .choices = {"auto", "scalar", "avx2", "avx512", "avx512vnni", "amx"}},
+               &options.isa);
+  settings.add({.name = "kv-memory-mib",
+                .help = "Memory for KV in MiB; 0: a quarter of what is available, at most 4096",
+                .alias = "kv-memory"},
+               &options.kv_memory_mib);
+  settings.add({.name = "kv-blocks",
+                .help = "KV blocks of 16 tokens; overrides kv-memory-mib; 0: as that says"},
+               &options.kv_blocks);
+  settings.add(
+      {.name = "context-length", .help = "Tokens of prompt and output together; 0: the model's"},
+      &options.context_tokens);
+  settings.add({.name = "max-step-tokens",
+                .help = "Tokens computed in one step; longer prompts go in chunks",
+                .least = 1,
+                .most = 65536},
+               &options.step_tokens_max);
+  settings.add(
+      {.name = "max-running", .help = "Sequences in the batch at once", .least = 1, .most = 65536},
+      &options.running_max);
+}
+
+}  // namespace troupe

@@ -1,0 +1,89 @@
+#include "apps/node/node.h"
+
+#include <glog/logging.h>
+#include <caf/send.hpp>
+
+#include "base/assert.h"
+#include "base/limits.h"
+
+namespace troupe {
+namespace {
+
+// The actors only plan and pass on; the device computes on threads of its own.
+constexpr size_t kActorThreads = 1;
+
+}  // namespace
+
+Node::Node(std::unique_ptr<Transport> transport, uint64_t incarnation)
+    : incarnation_(incarnation), transport_(std::move(transport)), outbox_(*transport_) {
+  TROUPE_ASSERT(incarnation != 0, incarnation);
+  // Work stealing polls when idle; sharing sleeps.
+  config_.set("scheduler.policy", caf::atom("sharing"));
+  config_.set("scheduler.max-threads", kActorThreads);
+  system_.emplace(config_);
+}
+
+Node::~Node() {
+  for (const std::string& endpoint : endpoints_) transport_->unbind(endpoint);
+  transport_->set_peer_observer(nullptr);
+  for (const caf::actor& actor : actors_)
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  inboxes_.clear();
+  actors_.clear();
+  system_.reset();  // waits for the actors
+}
+
+std::string Node::address() const {
+  return std::string(node_of(transport_->address_of("any")));
+}
+
+Status Node::bind(const std::string& endpoint, const caf::actor& actor) {
+  actors_.push_back(actor);
+  inboxes_.push_back(std::make_unique<wire::ActorInbox>(actor));
+  return bind(endpoint, *inboxes_.back());
+}
+
+Status Node::bind(const std::string& endpoint, MessageReceiver& receiver) {
+  TROUPE_RETURN_IF_ERROR(transport_->bind(endpoint, receiver));
+  endpoints_.push_back(endpoint);
+  return ok_status();
+}
+
+void Node::watch_peers(OnPeerLost on_lost) {
+  TROUPE_ASSERT(!on_lost_ && on_lost, endpoints_.size());
+  on_lost_ = std::move(on_lost);
+  transport_->set_peer_observer(this);
+}
+
+bool Node::is_joined(std::string_view node) const {
+  const std::lock_guard lock(mutex_);
+  return joined_.find(node) != joined_.end();
+}
+
+void Node::on_peer_joined(std::string_view node, uint64_t incarnation) {
+  LOG(INFO) << node << " joined, incarnation " << std::hex << incarnation;
+  const std::lock_guard lock(mutex_);
+  joined_.emplace(node);
+  lost_.erase(std::string(node));
+}
+
+void Node::on_peer_lost(std::string_view node, const Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto at = joined_.find(node); at != joined_.end()) joined_.erase(at);
+    if (lost_.size() > limits::kPeersMax) lost_.clear();
+    std::string& logged = lost_[std::string(node)];
+    if (logged != why.message()) LOG(WARNING) << node << " is not there: " << why.message();
+    logged = why.message();
+  }
+  on_lost_(node);
+}
+
+WorkerId worker_id_of(std::string_view endpoint) {
+  // FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/: short texts, nothing hostile.
+  uint32_t hash = 2166136261U;
+  for (const char c : endpoint) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619U;
+  return WorkerId(hash);
+}
+
+}  // namespace troupe

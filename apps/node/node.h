@@ -1,0 +1,78 @@
+#pragma once
+// A process as a part of the cluster: its transport, its actors, and who tells them of peers.
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <caf/actor.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+#include "actors/wire/inbox_actor.h"
+#include "actors/wire/transport_outbox.h"
+#include "base/ids.h"
+#include "troupe/transport.h"
+
+namespace troupe {
+
+// Threads: built, bound and destroyed on the program's main thread; tells of peers on the
+// transport's.
+class Node final : private PeerObserver {
+ public:
+  // Of `node`, that it was lost; on a thread of the transport.
+  using OnPeerLost = std::function<void(std::string_view node)>;
+
+  // `incarnation` differs for each start of the process.
+  Node(std::unique_ptr<Transport> transport, uint64_t incarnation);
+  // Unbinds everything, ends the actors and waits for them, then ends the transport.
+  ~Node() override;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  [[nodiscard]] Transport& transport() { return *transport_; }
+  [[nodiscard]] wire::Outbox& outbox() { return outbox_; }
+  [[nodiscard]] caf::actor_system& system() { return *system_; }
+  [[nodiscard]] uint64_t incarnation() const { return incarnation_; }
+  // At which others reach this node, HOST:PORT.
+  [[nodiscard]] std::string address() const;
+
+  // Gives the endpoint's messages to the actor, which ends with the node.
+  [[nodiscard]] Status bind(const std::string& endpoint, const caf::actor& actor);
+  // The same for any receiver, which must outlive the node.
+  [[nodiscard]] Status bind(const std::string& endpoint, MessageReceiver& receiver);
+  // Peers are watched from the first call on; at most one.
+  void watch_peers(OnPeerLost on_lost);
+
+  // Whether the node takes part with us now; thread-safe.
+  [[nodiscard]] bool is_joined(std::string_view node) const;
+
+ private:
+  void on_peer_joined(std::string_view node, uint64_t incarnation) override;
+  void on_peer_lost(std::string_view node, const Status& why) override;
+
+  const uint64_t incarnation_;
+  std::unique_ptr<Transport> transport_;
+  wire::TransportOutbox outbox_;
+  caf::actor_system_config config_;
+  std::optional<caf::actor_system> system_;
+  std::vector<caf::actor> actors_;
+  std::vector<std::unique_ptr<wire::ActorInbox>> inboxes_;
+  std::vector<std::string> endpoints_;
+  OnPeerLost on_lost_;
+  mutable std::mutex mutex_;
+  std::set<std::string, std::less<>> joined_;
+  // Why a node was lost, as last logged: a peer that stays away is one line, not one per try.
+  std::map<std::string, std::string, std::less<>> lost_;
+};
+
+// A worker's name in messages: of its address, so that it is the same in every life.
+[[nodiscard]] WorkerId worker_id_of(std::string_view endpoint);
+
+}  // namespace troupe

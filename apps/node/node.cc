@@ -5,14 +5,35 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/os/entropy.h"
+#include "transport/ucx/ucx_transport.h"
 
 namespace troupe {
 namespace {
 
 // The actors only plan and pass on; the device computes on threads of its own.
 constexpr size_t kActorThreads = 1;
+// Of schema/control.capnp and kv.capnp: changes when an older build would misunderstand a newer
+// one.
+constexpr const char* kSchemaVersion = "1";
 
 }  // namespace
+
+Result<std::unique_ptr<Node>> Node::start(const NodeOptions& options, CompatibilityRecord record,
+                                          const Clock& clock) {
+  UcxOptions ucx;
+  ucx.host = options.host;
+  ucx.port = options.port;
+  TROUPE_ASSIGN_OR_RETURN(ucx.secret, read_secret(options.secret));
+  // Grows with every start, unless the machine's clock goes back.
+  ucx.incarnation = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
+                                          std::chrono::nanoseconds{1});
+  ucx.record = std::move(record);
+  ucx.random = entropy_u64;
+  const uint64_t incarnation = ucx.incarnation;
+  TROUPE_ASSIGN_OR_RETURN(auto transport, UcxTransport::start(std::move(ucx), clock));
+  return std::make_unique<Node>(std::move(transport), incarnation);
+}
 
 Node::Node(std::unique_ptr<Transport> transport, uint64_t incarnation)
     : incarnation_(incarnation), transport_(std::move(transport)), outbox_(*transport_) {
@@ -49,9 +70,7 @@ Status Node::bind(const std::string& endpoint, MessageReceiver& receiver) {
   return ok_status();
 }
 
-void Node::watch_peers(OnPeerLost on_lost) {
-  TROUPE_ASSERT(!on_lost_ && on_lost, endpoints_.size());
-  on_lost_ = std::move(on_lost);
+void Node::watch_peers() {
   transport_->set_peer_observer(this);
 }
 
@@ -76,7 +95,12 @@ void Node::on_peer_lost(std::string_view node, const Status& why) {
     if (logged != why.message()) LOG(WARNING) << node << " is not there: " << why.message();
     logged = why.message();
   }
-  on_lost_(node);
+  for (const caf::actor& actor : actors_)
+    caf::anon_send(actor, wire::PeerLost{std::string(node), why.message()});
+}
+
+CompatibilityRecord common_record() {
+  return {{"schema version", kSchemaVersion}, {"block tokens", std::to_string(kBlockTokens)}};
 }
 
 WorkerId worker_id_of(std::string_view endpoint) {

@@ -1,8 +1,6 @@
 #pragma once
 // A process as a part of the cluster: its transport, its actors, and who tells them of peers.
 
-#include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,7 +15,10 @@
 
 #include "actors/wire/inbox_actor.h"
 #include "actors/wire/transport_outbox.h"
+#include "apps/node/node_options.h"
+#include "base/clock.h"
 #include "base/ids.h"
+#include "transport/session/compatibility.h"
 #include "troupe/transport.h"
 
 namespace troupe {
@@ -26,10 +27,13 @@ namespace troupe {
 // transport's.
 class Node final : private PeerObserver {
  public:
-  // Of `node`, that it was lost; on a thread of the transport.
-  using OnPeerLost = std::function<void(std::string_view node)>;
-
-  // `incarnation` differs for each start of the process.
+  // Listens, as the options say, which are complete. The record is what other nodes must agree on
+  // (transport/session/compatibility.h). kInvalidArgument: the secret is none; kUnavailable: the
+  // address is taken or not of this machine. `clock` must outlive the node.
+  [[nodiscard]] static Result<std::unique_ptr<Node>> start(const NodeOptions& options,
+                                                           CompatibilityRecord record,
+                                                           const Clock& clock);
+  // Over any transport; `incarnation` grows with each start of the process.
   Node(std::unique_ptr<Transport> transport, uint64_t incarnation);
   // Unbinds everything, ends the actors and waits for them, then ends the transport.
   ~Node() override;
@@ -43,12 +47,12 @@ class Node final : private PeerObserver {
   // At which others reach this node, HOST:PORT.
   [[nodiscard]] std::string address() const;
 
-  // Gives the endpoint's messages to the actor, which ends with the node.
+  // Gives the endpoint's messages to the actor, which ends with the node, and takes wire::PeerLost.
   [[nodiscard]] Status bind(const std::string& endpoint, const caf::actor& actor);
   // The same for any receiver, which must outlive the node.
   [[nodiscard]] Status bind(const std::string& endpoint, MessageReceiver& receiver);
-  // Peers are watched from the first call on; at most one.
-  void watch_peers(OnPeerLost on_lost);
+  // From now on peers are watched, and the actors bound so far told of those that are lost.
+  void watch_peers();
 
   // Whether the node takes part with us now; thread-safe.
   [[nodiscard]] bool is_joined(std::string_view node) const;
@@ -65,12 +69,14 @@ class Node final : private PeerObserver {
   std::vector<caf::actor> actors_;
   std::vector<std::unique_ptr<wire::ActorInbox>> inboxes_;
   std::vector<std::string> endpoints_;
-  OnPeerLost on_lost_;
   mutable std::mutex mutex_;
   std::set<std::string, std::less<>> joined_;
   // Why a node was lost, as last logged: a peer that stays away is one line, not one per try.
   std::map<std::string, std::string, std::less<>> lost_;
 };
+
+// What every node of a cluster must agree on, before what workers must.
+[[nodiscard]] CompatibilityRecord common_record();
 
 // A worker's name in messages: of its address, so that it is the same in every life.
 [[nodiscard]] WorkerId worker_id_of(std::string_view endpoint);

@@ -12,7 +12,6 @@ inline constexpr auto kSettingTables = std::to_array<std::string_view>(
     {"router", "prefill", "decode", "monitor", "serve", "chat", "generate"});
 
 inline constexpr auto kSettingNames = std::to_array<std::string_view>({
-    "advertise",
     "decode-workers",
     "metrics-host",
     "metrics-port",

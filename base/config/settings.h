@@ -11,8 +11,8 @@
 //     return parsed.exit_code;
 //   }
 //
-// The file may serve all programs: what stands before the first table is common, and [router],
-// [prefill], [decode], [monitor], [serve] say it anew for one program. Each program checks the
+// The file may serve all programs: what stands before the first table is common, and a table such
+// as [router] or [serve] says it anew for one program. Each program checks the
 // common part and its own table whole; setting_names.h lists what may stand in the common part.
 //
 // Every Settings also has --config FILE (TROUPE_CONFIG) and --print-config, which prints each

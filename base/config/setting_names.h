@@ -12,19 +12,10 @@ inline constexpr auto kSettingTables = std::to_array<std::string_view>(
     {"router", "prefill", "decode", "monitor", "serve", "chat", "generate"});
 
 inline constexpr auto kSettingNames = std::to_array<std::string_view>({
-    "decode-workers",
-    "metrics-host",
-    "metrics-port",
-    "prefill-workers",
-    "role",
-    "rpc-port",
-    "worker-threads",
-});
-
-inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "backend",
     "cluster",
     "context-length",
+    "decode-workers",
     "drain-seconds",
     "host",
     "http-host",
@@ -36,12 +27,18 @@ inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "max-requests",
     "max-running",
     "max-step-tokens",
+    "metrics-host",
+    "metrics-port",
     "model",
     "port",
+    "prefill-workers",
+    "role",
+    "rpc-port",
     "secret",
     "secret-file",
     "served-model-name",
     "threads",
+    "worker-threads",
 });
 
 }  // namespace troupe

@@ -35,6 +35,11 @@ TransitionKind kind_of(NodeState from, NodeState to) {
   }
 }
 
+// Of a router.
+bool is_heard(NodeState state) {
+  return state == NodeState::kReady || state == NodeState::kUnable;
+}
+
 bool is_gone(NodeState state) {
   return state == NodeState::kLost || state == NodeState::kLeft;
 }
@@ -71,6 +76,17 @@ void HealthMonitorCore::on_health(size_t index, wire::Health message) {
 
 void HealthMonitorCore::on_peers(std::vector<PeerState> peers) {
   peers_ = std::move(peers);
+  for (Router& router : routers_) {
+    const bool cut = std::any_of(peers_.begin(), peers_.end(), [&](const PeerState& peer) {
+      return !peer.connected && peer.node == node_of(router.names.endpoint);
+    });
+    if (cut && is_heard(router.seen.state)) lose(router, "the connection with it is broken");
+  }
+}
+
+void HealthMonitorCore::lose(Router& router, const std::string& why) {
+  change(router.seen, NodeState::kLost, why);
+  router.seen.requests = 0;
 }
 
 void HealthMonitorCore::on_tick() {
@@ -79,12 +95,8 @@ void HealthMonitorCore::on_tick() {
   for (Router& router : routers_) {
     if (since_tick > limits::kOwnPause) router.heard += since_tick;
     const bool silent = now - router.heard > limits::kHeartbeatTimeout;
-    const bool was_heard =
-        router.seen.state == NodeState::kReady || router.seen.state == NodeState::kUnable;
-    if (silent && was_heard) {
-      change(router.seen, NodeState::kLost,
-             "not heard of for " + std::to_string(limits::kHeartbeatTimeout.count()) + " ms");
-      router.seen.requests = 0;
+    if (silent && is_heard(router.seen.state)) {
+      lose(router, "not heard of for " + std::to_string(limits::kHeartbeatTimeout.count()) + " ms");
     }
     // A router that cannot be reached now is asked again with the next tick.
     [[maybe_unused]] const Status sent =
@@ -95,16 +107,15 @@ void HealthMonitorCore::on_tick() {
 }
 
 bool HealthMonitorCore::informed() const {
-  return std::any_of(routers_.begin(), routers_.end(), [](const Router& router) {
-    return router.seen.state == NodeState::kReady || router.seen.state == NodeState::kUnable;
-  });
+  return std::any_of(routers_.begin(), routers_.end(),
+                     [](const Router& router) { return is_heard(router.seen.state); });
 }
 
 void HealthMonitorCore::merge() {
   if (!informed()) return;  // nobody tells; what was last known stands
   std::map<std::string, Sighting> sightings;
   for (const Router& router : routers_) {
-    if (router.seen.state != NodeState::kReady && router.seen.state != NodeState::kUnable) continue;
+    if (!is_heard(router.seen.state)) continue;
     for (const wire::WorkerStatus& status : router.health.workers) {
       Sighting& sighting = sightings[status.endpoint];
       const TimePoint heard = router.heard - status.heard;

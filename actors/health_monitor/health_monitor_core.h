@@ -32,7 +32,7 @@ class HealthMonitorCore {
 
   // From the router at that index of the constructor's list.
   void on_health(size_t router, wire::Health message);
-  // What the node's own transport measured.
+  // What the node's own transport measured. A router whose connection is broken is lost at once.
   void on_peers(std::vector<PeerState> peers);
   // Every kHeartbeatInterval: asks all routers, and finds those that are silent.
   void on_tick();
@@ -59,6 +59,7 @@ class HealthMonitorCore {
 
   void change(ObservedRouter& router, NodeState state, const std::string& detail);
   void change(ObservedWorker& worker, NodeState state, const std::string& detail);
+  void lose(Router& router, const std::string& why);
   void note(NodeKind node_kind, TransitionKind kind, const std::string& endpoint,
             const std::string& detail);
   void see(const Sighting& sighting);

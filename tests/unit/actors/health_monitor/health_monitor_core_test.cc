@@ -126,6 +126,23 @@ BOOST_FIXTURE_TEST_CASE(a_silent_router_is_lost_and_its_workers_stay_as_they_wer
   BOOST_TEST(same(transitions(), {"router r:7000/router returned"}));
 }
 
+BOOST_FIXTURE_TEST_CASE(a_router_whose_connection_breaks_is_lost_at_once, MonitorFixture) {
+  hear(0, {worker()});
+  hear(1, {worker()});
+  [[maybe_unused]] const Lines joined = transitions();
+  PeerState peer;
+  peer.node = "r:7000";
+  peer.connected = true;
+  monitor.on_peers({peer});
+  BOOST_TEST(same(transitions(), {}));
+  peer.connected = false;
+  monitor.on_peers({peer});
+  monitor.on_peers({peer});
+  BOOST_TEST(same(transitions(), {"router r:7000/router lost"}));
+  hear(0, {worker()});
+  BOOST_TEST(same(transitions(), {"router r:7000/router returned"}));
+}
+
 BOOST_FIXTURE_TEST_CASE(own_pause_is_not_taken_for_silence, MonitorFixture) {
   hear(0, {worker()});
   [[maybe_unused]] const Lines joined = transitions();

@@ -29,6 +29,7 @@ GatewayCore::GatewayCore(const Clock& clock, wire::Outbox& outbox, ServingMetric
       outbox_(outbox),
       metrics_(metrics),
       options_(std::move(options)),
+      next_id_(options_.first_id),
       last_health_(clock.now()),
       last_tick_(clock.now()) {}
 

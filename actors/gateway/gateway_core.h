@@ -18,6 +18,9 @@ namespace troupe {
 struct GatewayOptions {
   std::string endpoint = "gateway";  // where the answers come to
   std::string router = "router";
+  // Of the requests and sequences that it names, one after the other. Where several gateways share
+  // workers, each start of each takes another, at random.
+  uint64_t first_id = 1;
 };
 
 // Invariants: a request is in `requests_` from submit() until its listener has heard its end or it
@@ -84,7 +87,7 @@ class GatewayCore final : public Generator {
   wire::Outbox& outbox_;
   ServingMetrics& metrics_;
   const GatewayOptions options_;
-  uint64_t next_id_ = 1;
+  uint64_t next_id_;
   std::unordered_map<RequestId, Request> requests_;
   std::unordered_map<SequenceId, Place> sequences_;
   bool healthy_ = false;

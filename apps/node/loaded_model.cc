@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <sstream>
 #include <thread>
@@ -150,6 +151,16 @@ Status LoadedModel::make_executor(const EngineOptions& options, const Clock& clo
   manager.blocks = kv_blocks_;
   kv_cache_manager_ = std::make_unique<KvCacheManagerCore>(manager, *hasher_);
   return ok_status();
+}
+
+std::string LoadedModel::name() const {
+  return std::filesystem::path(file_->name()).stem().string();
+}
+
+KvMemory LoadedModel::kv_memory() const {
+  const KvLayout layout = backend_->kv_layout(executor_->kv());
+  return {backend_->kv_memory(executor_->kv()), description_->config.layers, kv_blocks_,
+          layout.layer_bytes, layout.block_bytes};
 }
 
 std::string LoadedModel::summary() const {

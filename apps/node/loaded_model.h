@@ -10,6 +10,7 @@
 #include <string>
 
 #include "actors/kv_cache_manager/kv_cache_manager_core.h"
+#include "actors/worker/kv_memory.h"
 #include "apps/node/engine_options.h"
 #include "base/clock.h"
 #include "engine/backend/backend.h"
@@ -46,7 +47,10 @@ class LoadedModel final {
   [[nodiscard]] const std::string& digest() const { return digest_; }
   // The file up to its tensors' data.
   [[nodiscard]] std::span<const std::byte> header() const { return file_->header(); }
-  [[nodiscard]] const ModelConfig& config() const { return description_->config; }
+  // Of the file, without folder and ending.
+  [[nodiscard]] std::string name() const;
+  // The pool's memory, as transfers see it.
+  [[nodiscard]] KvMemory kv_memory() const;
   // One line for the log: model, device, memory.
   [[nodiscard]] std::string summary() const;
 

@@ -52,11 +52,12 @@ Result<size_t> Supervisor::add(MemberSpec spec) {
 
 Status Supervisor::start(Member& member) {
   ChildCommand command{member.spec.arguments, options_.environment};
-  for (const auto& [key, flag] : member.spec.port_flags) {
-    const auto said = member.said.find(key);
-    if (said == member.said.end()) continue;
-    command.arguments.push_back(flag);
-    command.arguments.push_back(said->second.substr(said->second.rfind(':') + 1));
+  for (const PortFlag& port : member.spec.ports) {
+    const auto said = member.said.find(port.key);
+    command.arguments.push_back(port.flag);
+    command.arguments.push_back(said == member.said.end()
+                                    ? std::to_string(port.first)
+                                    : said->second.substr(said->second.rfind(':') + 1));
   }
   TROUPE_ASSIGN_OR_RETURN(member.child, ChildProcess::start(command));
   member.started = clock_.now();

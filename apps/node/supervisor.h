@@ -19,13 +19,19 @@ inline constexpr std::string_view kSaysListening = "listening";  // address of i
 inline constexpr std::string_view kSaysHttp = "http";            // address of its HTTP port
 inline constexpr std::string_view kSaysReady = "ready";          // it serves; for people
 
+// A port that a member listens at. Once the member has said which one it took, it is asked to take
+// that again in later lives: the others know it by its address.
+struct PortFlag {
+  std::string_view key;  // of the line that says the address
+  std::string flag;
+  uint16_t first = 0;  // asked for in the first life; 0: any
+};
+
 struct MemberSpec {
   std::string name;  // in front of its lines
   std::vector<std::string> arguments;
-  // Key of a line that says an address, and the flag that asks for its port: a member that is
-  // started again comes back at the address at which the others know it.
-  std::map<std::string, std::string, std::less<>> port_flags;
-  bool says_ready = true;  // else it is taken to be ready once it runs
+  std::vector<PortFlag> ports;  // added to the arguments
+  bool says_ready = true;       // else it is taken to be ready once it runs
 };
 
 struct SupervisorOptions {

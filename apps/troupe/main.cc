@@ -86,6 +86,22 @@ void add_serve(CLI::App& app, ServeOptions& options, std::function<int()>& run) 
                    "Requests in flight; further ones get 429 at once")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  command->add_flag("--cluster", options.cluster,
+                    "As a cluster of processes on this machine instead of one process");
+  const auto add_cluster_flag = [&](const char* flag, uint32_t& value, uint32_t least,
+                                    uint32_t most, const char* help) {
+    command->add_option(flag, value, help)->check(CLI::Range(least, most))->capture_default_str();
+  };
+  add_cluster_flag("--prefill-workers", options.prefill_workers, 0, 64,
+                   "Of a cluster: processes that compute prompts");
+  add_cluster_flag("--decode-workers", options.decode_workers, 1, 64,
+                   "Of a cluster: processes that generate");
+  add_cluster_flag("--worker-threads", options.worker_threads, 0, 1024,
+                   "Of each of these: threads that compute; 0: one per core");
+  command
+      ->add_option("--rpc-port", options.rpc_port,
+                   "Of a cluster: port for Cap'n Proto RPC; 0: none")
+      ->capture_default_str();
   command->callback([&] { run = [&] { return run_serve(options); }; });
 }
 

@@ -1,14 +1,16 @@
 #include <glog/logging.h>
 #include <kj/async-io.h>
 #include <kj/async-unix.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
-#include <iostream>
 
 #include "actors/gateway/http/http_frontend.h"
+#include "apps/node/program.h"
+#include "apps/node/ready_text.h"
+#include "apps/node/supervisor.h"
 #include "apps/troupe/local_cluster.h"
+#include "apps/troupe/serve_cluster.h"
 #include "apps/troupe/terminal_answer.h"
 #include "base/os/entropy.h"
 #include "base/os/system_clock.h"
@@ -39,23 +41,6 @@ std::string served_name(const ServeOptions& options) {
   return std::filesystem::path(options.engine.model_path).stem().string();
 }
 
-void print_ready(const std::string& host, uint16_t port, const std::string& name, bool chats) {
-  const std::string url = "http://" + (host == "0.0.0.0" ? std::string("127.0.0.1") : host) + ":" +
-                          std::to_string(port);
-  std::cout << "ready: curl " << url << (chats ? "/v1/chat/completions" : "/v1/completions")
-            << " -H 'Content-Type: application/json' -d '{\"model\":\"" << name << "\","
-            << (chats ? "\"messages\":[{\"role\":\"user\","
-                        "\"content\":\"What is the capital of France?\"}]"
-                      : "\"prompt\":\"The capital of France is\"")
-            << ",\"temperature\":0}'" << std::endl;
-}
-
-kj::Promise<void> on_end_signal(kj::UnixEventPort& port) {
-  return port.onSignal(SIGTERM).exclusiveJoin(port.onSignal(SIGINT)).then([](siginfo_t&& signal) {
-    LOG(INFO) << "signal " << signal.si_signo << " received";
-  });
-}
-
 // Runs the server until a signal ends it.
 Status serve(const ServeOptions& options) {
   const SystemClock clock;
@@ -81,16 +66,12 @@ Status serve(const ServeOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const uint16_t port, http.listen(options.host, options.port));
   LOG(INFO) << loaded->summary();
   TROUPE_RETURN_IF_ERROR(cluster->wait_until_ready(io.waitScope));
-  print_ready(options.host, port, name, loaded->chat_template() != nullptr);
+  say(kSaysReady, ready_text(options.host, port, name, loaded->chat_template() != nullptr));
 
   on_end_signal(io.unixEventPort).wait(io.waitScope);
   LOG(INFO) << "ending: " << http.running_generations() << " requests may finish within "
             << limits::kDrainDeadline.count() << " s; a second signal ends at once";
-  auto second = on_end_signal(io.unixEventPort).then([] {
-    LOG(WARNING) << "second signal: ended at once";
-    google::FlushLogFiles(google::GLOG_INFO);
-    _exit(EXIT_FAILURE);
-  });
+  auto second = end_at_once_on_signal(io.unixEventPort);
   http.drain(limits::kDrainDeadline).exclusiveJoin(kj::mv(second)).wait(io.waitScope);
   LOG(INFO) << "ended";
   return ok_status();
@@ -99,7 +80,7 @@ Status serve(const ServeOptions& options) {
 }  // namespace
 
 int run_serve(const ServeOptions& options) {
-  const Status status = serve(options);
+  const Status status = options.cluster ? serve_cluster(options) : serve(options);
   return status.ok() ? 0 : fail(status);
 }
 

@@ -23,7 +23,7 @@ struct Rig {
 
   size_t add(const std::string& name, const std::string& script) {
     // What is put behind the script are its arguments $1 $2 …
-    return supervisor.add({name, {"/bin/sh", "-c", script, "sh"}, {{"listening", "--port"}}, true})
+    return supervisor.add({name, {"/bin/sh", "-c", script, "sh"}, {{kSaysListening, "--port", 5}}, true})
         .value();
   }
   size_t count(const std::string& text) const {
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_member_that_was_ready_is_started_again_at_its_port) {
   const auto lives = [&] { return rig.count("got --port 77\n") >= 2; };
   BOOST_TEST(rig.supervisor.run_until(lives, 10s).ok());
   BOOST_TEST(rig.count("ended with 4; it is started again in") >= 2U);
-  BOOST_TEST(rig.count("[one] got\n") == 1U);
+  BOOST_TEST(rig.count("[one] got --port 5\n") == 1U);
   rig.supervisor.end(member, 1, 10s);
 }
 

@@ -1,0 +1,12 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+// A command that shows that the server answers: "curl http://…". A model that has no chat template
+// only completes.
+[[nodiscard]] std::string ready_text(const std::string& host, uint16_t port,
+                                     const std::string& model, bool chats);
+
+}  // namespace troupe

@@ -1,0 +1,120 @@
+#include "apps/node/worker.h"
+
+#include <glog/logging.h>
+
+#include "actors/device/device_actor.h"
+#include "actors/kv_cache_manager/kv_cache_manager_actor.h"
+#include "actors/wire/codec.h"
+#include "base/assert.h"
+
+namespace troupe {
+
+class WorkerParts::ModelTeller final : public MessageReceiver {
+ public:
+  ModelTeller(wire::Outbox& outbox, const LoadedModel& loaded) : outbox_(outbox) {
+    described_.model = loaded.digest();
+    described_.name = loaded.name();
+    described_.context_tokens = loaded.context_tokens();
+    described_.header = {loaded.header().begin(), loaded.header().end()};
+  }
+
+  void on_message(MessageWords words) override {
+    const auto message = wire::decode(words);
+    if (!message.ok()) {
+      LOG(WARNING) << "model: " << message.status().message();
+      return;
+    }
+    const auto* describe = std::get_if<wire::Describe>(&message.value());
+    if (describe == nullptr) {
+      LOG(WARNING) << "model: dropped a message that asks for no model";
+      return;
+    }
+    if (const Status sent = outbox_.send(describe->reply_to, described_); !sent.ok())
+      LOG(WARNING) << "model: " << describe->reply_to << " asked and is gone: " << sent.message();
+  }
+
+ private:
+  wire::Outbox& outbox_;
+  wire::Described described_;
+};
+
+CompatibilityRecord worker_record(const LoadedModel& loaded) {
+  CompatibilityRecord record = common_record();
+  record.emplace_back("model digest", loaded.digest());
+  const KvMemory kv = loaded.kv_memory();
+  record.emplace_back("KV layers", std::to_string(kv.layers));
+  record.emplace_back("KV block bytes", std::to_string(kv.block_bytes));
+  return record;
+}
+
+WorkerIdentity WorkerParts::identity(const Node& node, const WorkerOptions& options) const {
+  WorkerIdentity identity;
+  identity.endpoint = node.address() + "/" + kWorkerEndpoint;
+  identity.worker = worker_id_of(identity.endpoint);
+  identity.incarnation = node.incarnation();
+  identity.role = options.role;
+  identity.model = loaded_.digest();
+  identity.context_tokens = loaded_.context_tokens();
+  identity.routers.clear();
+  for (const std::string& router : options.routers)
+    identity.routers.push_back(router + "/" + kRouterEndpoint);
+  return identity;
+}
+
+SchedulerOptions WorkerParts::scheduler(const EngineOptions& options) const {
+  SchedulerOptions scheduler;
+  scheduler.blocks_total = loaded_.kv_blocks();
+  scheduler.context_tokens = loaded_.context_tokens();
+  scheduler.end_tokens = loaded_.tokenizer().end_tokens();
+  scheduler.step_tokens_max = options.step_tokens_max;
+  scheduler.running_max = options.running_max;
+  return scheduler;
+}
+
+caf::actor WorkerParts::spawn_decode_worker(Node& node, const WorkerOptions& options) {
+  DecodeOptions decode;
+  decode.identity = identity(node, options);
+  decode.scheduler = scheduler(options.engine);
+  WorkerBulk bulk;
+  bulk.kv = loaded_.kv_memory();
+  decode.kv_layers = bulk.kv.layers;
+  decode.kv_block_bytes = bulk.kv.block_bytes;
+  if (options.role == wire::Role::kDecode) bulk.transport = &node.transport();
+  DecodeWorker worker =
+      spawn_decode(node.system(), clock_, node.outbox(), metrics_, std::move(decode), bulk,
+                   spawn_device(node.system(), loaded_.executor()),
+                   spawn_kv_cache_manager(node.system(), loaded_.kv_cache_manager(), metrics_));
+  landings_ = std::move(worker.landings);
+  return worker.actor;
+}
+
+caf::actor WorkerParts::spawn_prefill_worker(Node& node, const WorkerOptions& options) {
+  PrefillOptions prefill;
+  prefill.identity = identity(node, options);
+  prefill.scheduler = scheduler(options.engine);
+  const KvMemory kv = loaded_.kv_memory();
+  prefill.kv_layers = kv.layers;
+  prefill.kv_block_bytes = kv.block_bytes;
+  PrefillWorker worker =
+      spawn_prefill(node.system(), clock_, node.outbox(), metrics_, std::move(prefill),
+                    node.transport(), kv, spawn_device(node.system(), loaded_.executor()),
+                    spawn_kv_cache_manager(node.system(), loaded_.kv_cache_manager(), metrics_));
+  exporter_ = std::move(worker.exporter);
+  loaded_.executor().set_layer_listener(exporter_.get());
+  return worker.actor;
+}
+
+Result<caf::actor> WorkerParts::start(Node& node, const WorkerOptions& options) {
+  TROUPE_ASSERT(!teller_, options.routers.size());
+  if (options.role != wire::Role::kMixed)
+    TROUPE_RETURN_IF_ERROR(node.transport().register_memory(loaded_.kv_memory().memory));
+  teller_ = std::make_shared<ModelTeller>(node.outbox(), loaded_);
+  TROUPE_RETURN_IF_ERROR(node.bind(kModelEndpoint, *teller_));
+  caf::actor actor = options.role == wire::Role::kPrefill ? spawn_prefill_worker(node, options)
+                                                          : spawn_decode_worker(node, options);
+  TROUPE_RETURN_IF_ERROR(node.bind(kWorkerEndpoint, actor));
+  node.watch_peers();
+  return actor;
+}
+
+}  // namespace troupe

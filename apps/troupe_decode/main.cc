@@ -1,0 +1,7 @@
+// troupe-decode: generates tokens.
+
+#include "apps/node/worker_program.h"
+
+int main(int argc, char** argv) {
+  return troupe::run_worker_program(troupe::WorkerKind::kDecode, argc, argv);
+}

@@ -37,13 +37,28 @@ inline constexpr uint32_t kChoicesMax = 128;
 // are rejected at once with kResourceExhausted and a time to retry after.
 inline constexpr uint32_t kRequestsInFlightDefault = 1024;
 
-// Heartbeats: sent this often; a worker silent for the timeout is dead for the router.
-inline constexpr std::chrono::milliseconds kHeartbeatInterval{200};
-inline constexpr std::chrono::milliseconds kHeartbeatTimeout{3000};
+// Heartbeats: sent this often; a worker silent for the timeout is dead for the router. That a node
+// is gone is noticed sooner, by the keepalives above; this is for a worker that hangs in a process
+// that lives.
+inline constexpr std::chrono::milliseconds kHeartbeatInterval{100};
+inline constexpr std::chrono::milliseconds kHeartbeatTimeout{2000};
+
+// Workers that one router knows; further ones are refused. One that is lost is remembered, for
+// people, for so long.
+inline constexpr size_t kWorkersMax = 4096;
+inline constexpr std::chrono::seconds kLostWorkerKept{60};
+// Endpoints besides its gateways that a router tells of health; further ones are not heard.
+inline constexpr size_t kObserversMax = 64;
 
 // Who looks for missing heartbeats later than this after its last look was not running itself (a
 // stopped process, a paused machine): the silence meanwhile proves nothing and does not count.
-inline constexpr std::chrono::milliseconds kOwnPause{1000};
+inline constexpr std::chrono::milliseconds kOwnPause{500};
+
+// An import of KV has this many times its predicted duration, and never less than the floor: the
+// first ones are predicted from little.
+inline constexpr double kImportDeadlineFactor = 3.0;
+inline constexpr std::chrono::milliseconds kImportDeadlineFloor{1000};
+inline constexpr std::chrono::milliseconds kImportDeadlineUnknown{10000};
 
 // A step is stalled when it runs longer than this factor over its prediction, and longer than the
 // floor, which covers a machine that pages or is suspended for a moment.

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/ids.h"
 #include "engine/sample/sampling_params.h"
 #include "troupe/status.h"
+#include "troupe/transport.h"
 
 namespace troupe {
 
@@ -33,6 +35,24 @@ struct StepSlice {
   std::shared_ptr<const SamplingParams> params;  // never null when sample or score_prompt
 };
 
+// Where KV that a step completes goes: a landing of another node, laid out `[layer][block]` with
+// `blocks` blocks of `block_bytes` each.
+struct KvDestination {
+  std::string node;
+  BulkTicket ticket;
+  uint32_t layers = 0;
+  uint32_t blocks = 0;
+  uint64_t block_bytes = 0;  // of one layer
+};
+
+// Blocks that a step completes (or that stood before it), to be sent while it runs: those of a
+// layer as soon as the pass has stored that layer.
+struct KvExport {
+  std::shared_ptr<const KvDestination> to;  // never null
+  uint32_t first = 0;                       // place of blocks[0] among the destination's blocks
+  std::vector<BlockIndex> blocks;  // never empty; nobody writes them until they have arrived
+};
+
 struct StepPlan {
   uint64_t number = 0;
   // Whole-block copies to make before the pass: a partially filled cached block reused by copy.
@@ -41,6 +61,7 @@ struct StepPlan {
   };
   std::vector<BlockCopy> copies;
   std::vector<StepSlice> slices;
+  std::vector<KvExport> exports;
 };
 
 struct SliceResult {

@@ -2,16 +2,34 @@
 #include <caf/actor.hpp>
 #include <caf/actor_system.hpp>
 
+#include <memory>
+
 #include "actors/decode/decode_core.h"
+#include "actors/decode/kv_landings.h"
+#include "troupe/transport.h"
 
 namespace troupe {
 
-// Spawns the decode worker. It takes wire::Frame mail, the replies of its device and its KV-cache
-// manager, ticks by itself, and ends on an exit message. The three are linked: when one dies, so do
-// the others, and the router misses their heartbeats. All references must outlive the actor.
-[[nodiscard]] caf::actor spawn_decode(caf::actor_system& system, const Clock& clock,
-                                      wire::Outbox& outbox, ServingMetrics& metrics,
-                                      DecodeOptions options, const caf::actor& device,
-                                      const caf::actor& kv_cache_manager);
+// The bulk lane of a worker, as far as it has one.
+struct WorkerBulk {
+  Transport* transport = nullptr;  // null: prompts are computed here only
+  KvMemory kv;                     // its memory is registered there
+};
+
+struct DecodeWorker {
+  caf::actor actor;
+  // Keep it until the transport has ended or retracted every landing: it may still be called.
+  std::shared_ptr<KvLandings> landings;
+};
+
+// Spawns the decode worker. It takes wire::Frame and wire::PeerLost mail, the replies of its device
+// and its KV-cache manager and the atoms of worker_mail.h, ticks by itself, and ends on an exit
+// message. The three are linked: when one dies, so do the others, and the routers miss their
+// heartbeats. All references must outlive the actor.
+[[nodiscard]] DecodeWorker spawn_decode(caf::actor_system& system, const Clock& clock,
+                                        wire::Outbox& outbox, ServingMetrics& metrics,
+                                        DecodeOptions options, const WorkerBulk& bulk,
+                                        const caf::actor& device,
+                                        const caf::actor& kv_cache_manager);
 
 }  // namespace troupe

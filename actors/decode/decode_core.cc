@@ -4,25 +4,20 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/limits.h"
 
 namespace troupe {
-namespace {
-
-constexpr double kLatestWeight = 0.1;  // of the latest step in the learned means
-
-}  // namespace
-
 DecodeCore::DecodeCore(const Clock& clock, wire::Outbox& outbox, WorkerPorts& ports,
-                       ServingMetrics& metrics, DecodeOptions options)
+                       LandingPort* landings, ServingMetrics& metrics, DecodeOptions options)
     : clock_(clock),
       outbox_(outbox),
       ports_(ports),
+      landings_(landings),
       metrics_(metrics),
       options_(std::move(options)),
       scheduler_(options_.scheduler),
-      last_tick_(clock.now()) {
-  TROUPE_ASSERT(options_.incarnation != 0);
+      heartbeats_(outbox, options_.identity),
+      watch_(clock) {
+  kv_stats_.blocks_total = kv_stats_.blocks_free = options_.scheduler.blocks_total;
 }
 
 void DecodeCore::on_routed(wire::Routed message) {
@@ -32,15 +27,23 @@ void DecodeCore::on_routed(wire::Routed message) {
     drop_request(incoming.id);
   }
   Request& request = requests_[incoming.id];
-  request = {message.attempt, incoming.gateway, {}, clock_.now()};
-  const auto prompt = std::make_shared<const std::vector<TokenId>>(std::move(incoming.prompt));
+  request.attempt = message.attempt;
+  request.gateway = incoming.gateway;
+  request.router = message.router;
+  request.prefill = message.prefill;
+  request.prefill_wait = message.prefill_wait;
+  request.cache_salt = incoming.cache_salt;
+  request.routed = clock_.now();
+  request.prompt = std::make_shared<const std::vector<TokenId>>(std::move(incoming.prompt));
   for (wire::Sequence& sequence : incoming.sequences) {
-    Status added = device_failed_;
+    Status added = watch_.failed();
+    if (heartbeats_.left()) added = {StatusCode::kUnavailable, "the worker has left; retry"};
     if (added.ok()) {
       SequenceSpec spec;
       spec.id = sequence.id;
       spec.request = incoming.id;
-      spec.prompt = prompt;
+      spec.prompt = request.prompt;
+      spec.import_tokens_min = import_tokens_min(message, sequence);
       spec.params = std::make_shared<const SamplingParams>(std::move(sequence.params));
       spec.cache_salt = incoming.cache_salt;
       spec.arrival = request.routed;
@@ -55,7 +58,7 @@ void DecodeCore::on_routed(wire::Routed message) {
     request.open.push_back(sequence.id);
     Sequence& state = sequences_[sequence.id];
     state.request = incoming.id;
-    state.prompt_tokens = static_cast<uint32_t>(prompt->size());
+    state.prompt_tokens = static_cast<uint32_t>(request.prompt->size());
     state.stops.push_back({Stop::kRouted, request.routed});
   }
   act();
@@ -77,7 +80,9 @@ void DecodeCore::on_cancelled(const wire::Cancelled& message) {
   act();
 }
 
-void DecodeCore::on_kv_replies(const std::vector<KvReply>& replies) {
+void DecodeCore::on_kv_replies(const std::vector<KvReply>& replies, const KvStats& stats) {
+  kv_stats_ = stats;
+  if (replies.empty()) return;
   for (const KvReply& reply : replies) {
     if (const auto* reserved = std::get_if<KvReserved>(&reply)) {
       const auto sequence = sequences_.find(reserved->sequence);
@@ -93,42 +98,51 @@ void DecodeCore::on_kv_replies(const std::vector<KvReply>& replies) {
 }
 
 void DecodeCore::on_step_done(Result<StepResult> result) {
-  step_in_flight_ = false;
   if (!result.ok()) {
-    device_failed_ = {StatusCode::kUnavailable,
-                      "the worker's device failed: " + result.status().message()};
-    scheduler_.fail_all(device_failed_);
+    watch_.on_failed(
+        {StatusCode::kUnavailable, "the worker's device failed: " + result.status().message()});
+    scheduler_.fail_all(watch_.failed());
     return act();
   }
   StepResult& step = result.value();
+  watch_.on_done(step);
   step_number_ = step.number;
   device_started_ = step.started;
   device_finished_ = step.finished;
-  const double seconds = std::chrono::duration<double>(step.finished - step.started).count();
-  step_seconds_ += (step_seconds_ == 0.0 ? 1.0 : kLatestWeight) * (seconds - step_seconds_);
   scheduler_.on_step_result(std::move(step));
   act();
 }
 
-void DecodeCore::on_tick() {
-  const TimePoint now = clock_.now();
-  const Duration since_tick = now - std::exchange(last_tick_, now);
-  // The device was not running meanwhile either.
-  if (since_tick > limits::kOwnPause) step_submitted_ += since_tick;
-  const Duration age = step_in_flight_ ? now - step_submitted_ : Duration{0};
-  // A router that cannot be reached finds out by missing the heartbeats.
-  [[maybe_unused]] const Status sent = outbox_.send(
-      options_.router, wire::Heartbeat{options_.worker, options_.incarnation, stalled(),
-                                       std::chrono::duration_cast<std::chrono::milliseconds>(age)});
+void DecodeCore::drain() {
+  draining_ = true;
+  on_tick();  // the routers hear of it now
 }
 
-bool DecodeCore::stalled() const {
-  if (!device_failed_.ok()) return true;
-  if (!step_in_flight_) return false;
-  const auto limit = std::max<Duration>(
-      limits::kStallFloor,
-      std::chrono::duration_cast<Duration>(step_predicted_ * limits::kStallFactor));
-  return clock_.now() - step_submitted_ > limit;
+void DecodeCore::on_tick() {
+  watch_.on_tick();
+  heartbeats_.send(watch_, load_of(scheduler_, watch_, kv_stats_), draining_);
+  for (const uint64_t landing : imports_.overdue(clock_.now())) {
+    give_up_import(*imports_.find(landing));
+  }
+}
+
+void DecodeCore::on_peer_lost(std::string_view node) {
+  for (const uint64_t landing : imports_.from_node(node)) close_import(*imports_.find(landing));
+  const bool dropped = drop_requests_where(
+      [node](const Request& request) { return node_of(request.gateway) == node; });
+  if (dropped) act();
+}
+
+// Ends the requests that nobody reads. Returns whether there were any.
+template <class Matches>
+bool DecodeCore::drop_requests_where(Matches&& matches) {
+  std::vector<RequestId> orphans;
+  for (const auto& [id, request] : requests_) {
+    if (matches(request)) orphans.push_back(id);
+  }
+  std::sort(orphans.begin(), orphans.end());
+  for (const RequestId id : orphans) drop_request(id);
+  return !orphans.empty();
 }
 
 // Does what follows from the events that came in.
@@ -136,18 +150,15 @@ void DecodeCore::act() {
   Actions actions = scheduler_.take_actions();
   if (!actions.kv.empty()) ports_.ask_kv(std::move(actions.kv));
   if (actions.step) {
-    TROUPE_ASSERT(!step_in_flight_, actions.step->number);
     uint32_t tokens = 0;
     for (const StepSlice& slice : actions.step->slices) {
       tokens += static_cast<uint32_t>(slice.tokens.size());
     }
     metrics_.iteration_tokens.Observe(tokens);
-    step_in_flight_ = true;
-    step_submitted_ = clock_.now();
-    step_predicted_ =
-        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(step_seconds_));
+    watch_.on_submitted(*actions.step);
     ports_.submit(std::move(*actions.step));
   }
+  for (Import& import : actions.imports) start_import(std::move(import));
   emit(std::move(actions.emissions));
   report_gauges();
 }
@@ -157,22 +168,17 @@ void DecodeCore::emit(std::vector<Emission> emissions) {
   bool dropped = false;
   for (Emission& emission : emissions) add_emission(std::move(emission), outgoing);
   for (auto& [gateway, message] : outgoing) {
-    message.worker = options_.worker;
+    message.worker = options_.identity.worker;
     message.step = step_number_;
     message.device_started = device_started_;
     message.device_finished = device_finished_;
     message.sent = clock_.now();
     if (outbox_.send(gateway, message).ok()) continue;
-    // Nobody is there to read them: what that gateway asked for ends here.
-    std::vector<RequestId> orphans;
-    for (const auto& [id, request] : requests_) {
-      if (request.gateway == gateway) orphans.push_back(id);
-    }
-    std::sort(orphans.begin(), orphans.end());
-    for (const RequestId id : orphans) drop_request(id);
-    dropped = dropped || !orphans.empty();
+    const bool any = drop_requests_where(
+        [&gateway](const Request& request) { return request.gateway == gateway; });
+    dropped = dropped || any;
   }
-  if (dropped) act();  // their blocks go back now, not with the next event
+  if (dropped) act();
 }
 
 void DecodeCore::add_emission(Emission&& emission, Outgoing& outgoing) {
@@ -190,9 +196,9 @@ void DecodeCore::add_emission(Emission&& emission, Outgoing& outgoing) {
   out.first_score = sequence.scores;
   out.cached_tokens = sequence.cached_tokens;
   if (sequence.tokens == 0 && !emission.tokens.empty()) {
-    sequence.stops.push_back({Stop::kPrefilled, device_finished_});
-    // In the role `mixed` the KV stands where it was computed.
-    sequence.stops.push_back({Stop::kMoved, device_finished_});
+    // KV that was computed here stands where it was computed.
+    sequence.stops.push_back({Stop::kPrefilled, sequence.prefilled.value_or(device_finished_)});
+    sequence.stops.push_back({Stop::kMoved, sequence.moved.value_or(device_finished_)});
     sequence.stops.push_back({Stop::kJoined, clock_.now()});
   }
   sequence.tokens += static_cast<uint32_t>(emission.tokens.size());
@@ -225,7 +231,7 @@ wire::End DecodeCore::end_of(const Sequence& sequence, const Emission& emission)
 void DecodeCore::refuse(const Request& request, RequestId id, SequenceId sequence,
                         const Status& status) {
   wire::Emitted message;
-  message.worker = options_.worker;
+  message.worker = options_.identity.worker;
   message.step = step_number_;
   message.sent = clock_.now();
   wire::Emission& emission = message.emissions.emplace_back();
@@ -243,6 +249,7 @@ void DecodeCore::forget_sequence(SequenceId id) {
   TROUPE_ASSERT(found != sequences_.end(), id);
   const RequestId request_id = found->second.request;
   sequences_.erase(found);
+  if (OngoingImport* import = imports_.find(id)) give_up_import(*import);
   Request& request = requests_.at(request_id);
   const auto erased = std::erase(request.open, id);
   TROUPE_ASSERT(erased == 1, id, erased);
@@ -254,12 +261,14 @@ void DecodeCore::drop_request(RequestId id) {
   const auto found = requests_.find(id);
   TROUPE_ASSERT(found != requests_.end(), id);
   for (const SequenceId sequence : found->second.open) {
+    if (OngoingImport* import = imports_.find(sequence)) give_up_import(*import);
     scheduler_.cancel(sequence);
     sequences_.erase(sequence);
   }
-  const wire::Finished finished{id, found->second.attempt, options_.worker};
+  const wire::Finished finished{id, found->second.attempt, options_.identity.worker};
+  const std::string router = std::move(found->second.router);
   requests_.erase(found);
-  [[maybe_unused]] const Status sent = outbox_.send(options_.router, finished);
+  [[maybe_unused]] const Status sent = outbox_.send(router, finished);
 }
 
 void DecodeCore::report_gauges() {

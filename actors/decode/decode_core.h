@@ -1,6 +1,8 @@
 #pragma once
 // The decode worker: takes routed requests, lets its scheduler turn them into steps of the device,
-// and sends each step's tokens to the gateways. In the role `mixed` it computes the prompts too.
+// and sends each step's tokens to the gateways. Prompts are computed here too (role `mixed`), or by
+// the prefill worker that the router names: then their KV is imported into blocks reserved for it,
+// and what follows is the same as after a hit in the prefix cache.
 // Plain state and one function per message; the shell is decode_actor.h.
 
 #include <map>
@@ -8,7 +10,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "actors/decode/imports.h"
+#include "actors/decode/landing_port.h"
 #include "actors/wire/outbox.h"
+#include "actors/worker/heartbeats.h"
+#include "actors/worker/step_watch.h"
+#include "actors/worker/worker_ports.h"
 #include "base/clock.h"
 #include "base/metrics/serving_metrics.h"
 #include "engine/schedule/scheduler.h"
@@ -16,46 +23,59 @@
 namespace troupe {
 
 struct DecodeOptions {
-  WorkerId worker{0};
-  uint64_t incarnation = 1;  // changes with each life of the worker; never 0
-  std::string router = "router";
+  WorkerIdentity identity;
   SchedulerOptions scheduler;
+  // Fewer uncached prompt tokens than this are computed here even if a prefill worker is named: the
+  // exchange with it takes longer.
+  uint32_t import_tokens_min = 64;
+  // Of the KV memory, for the order to the prefill worker.
+  uint32_t kv_layers = 0;
+  uint64_t kv_block_bytes = 0;
 };
 
-// How the core reaches the other two actors of its worker. Non-blocking.
-class WorkerPorts {
- public:
-  virtual ~WorkerPorts() = default;
-  // Answered by on_kv_replies(), in any number of parts.
-  virtual void ask_kv(std::vector<KvRequest> requests) = 0;
-  // Answered by one on_step_done().
-  virtual void submit(StepPlan plan) = 0;
-};
-
-// Invariants: a request is known while one of its sequences is; the router hears `finished` exactly
-// once for each (request, attempt) that was routed here.
+// Invariants: a request is known while one of its sequences is; its router hears `finished` exactly
+// once for each (request, attempt) that was routed here; a sequence whose blocks are being imported
+// has one entry in `imports_`, which outlives the sequence's request when that is cancelled.
 class DecodeCore {
  public:
-  // All references must outlive the core.
-  DecodeCore(const Clock& clock, wire::Outbox& outbox, WorkerPorts& ports, ServingMetrics& metrics,
-             DecodeOptions options);
+  // All references must outlive the core. `landings` null: nothing is imported.
+  DecodeCore(const Clock& clock, wire::Outbox& outbox, WorkerPorts& ports, LandingPort* landings,
+             ServingMetrics& metrics, DecodeOptions options);
 
   void on_routed(wire::Routed message);
   void on_cancelled(const wire::Cancelled& message);
-  void on_kv_replies(const std::vector<KvReply>& replies);
+  void on_kv_replies(const std::vector<KvReply>& replies, const KvStats& stats);
   // A failed result means that the device is gone: all requests end with its status, and the worker
   // tells the router that it is stalled from then on.
   void on_step_done(Result<StepResult> result);
+  // The prefill worker's parts have all been acknowledged, or it gave up.
+  void on_prefilled(const wire::Prefilled& message);
+  // Nothing is written there any more; its first `blocks` blocks stand.
+  void on_landing_closed(uint64_t landing, uint32_t blocks);
+  // The node is lost: what it was computing for us is computed here, and what its gateway asked for
+  // ends.
+  void on_peer_lost(std::string_view node);
+  // Takes nothing new from now on; what runs goes on.
+  void drain();
+  // Tells the routers that this was the last of it. After drain(), when idle or at a deadline.
+  void leave() { heartbeats_.leave(); }
   // Every kHeartbeatInterval.
   void on_tick();
 
-  [[nodiscard]] bool idle() const { return scheduler_.idle() && requests_.empty(); }
+  [[nodiscard]] bool idle() const {
+    return scheduler_.idle() && requests_.empty() && imports_.empty();
+  }
   void check_invariants() const;
 
  private:
   struct Request {
     uint32_t attempt = 0;
     std::string gateway;
+    std::string router;
+    std::string prefill;  // endpoint, or empty
+    std::chrono::milliseconds prefill_wait{0};
+    std::shared_ptr<const std::vector<TokenId>> prompt;
+    std::string cache_salt;
     std::vector<SequenceId> open;  // its sequences that have not ended
     TimePoint routed{};
   };
@@ -66,11 +86,20 @@ class DecodeCore {
     uint32_t prompt_tokens = 0;
     uint32_t cached_tokens = 0;  // of the prompt, at its first reserve
     bool reserved = false;
-    std::vector<wire::StopTime> stops;  // passed since the last emission
+    std::optional<TimePoint> prefilled, moved;  // of an import that came whole
+    std::vector<wire::StopTime> stops;          // passed since the last emission
   };
   using Outgoing = std::map<std::string, wire::Emitted>;  // by gateway
 
   void act();
+  [[nodiscard]] uint32_t import_tokens_min(const wire::Routed& message,
+                                           const wire::Sequence& sequence) const;
+  void start_import(Import&& import);
+  [[nodiscard]] Duration import_patience(const Request& request, uint32_t tokens) const;
+  void close_import(OngoingImport& import);
+  void give_up_import(OngoingImport& import);
+  template <class Matches>
+  [[nodiscard]] bool drop_requests_where(Matches&& matches);
   void emit(std::vector<Emission> emissions);
   void add_emission(Emission&& emission, Outgoing& outgoing);
   [[nodiscard]] static wire::End end_of(const Sequence& sequence, const Emission& emission);
@@ -78,24 +107,23 @@ class DecodeCore {
   void forget_sequence(SequenceId id);
   void drop_request(RequestId id);
   void report_gauges();
-  [[nodiscard]] bool stalled() const;
 
   const Clock& clock_;
   wire::Outbox& outbox_;
   WorkerPorts& ports_;
+  LandingPort* const landings_;
   ServingMetrics& metrics_;
   const DecodeOptions options_;
   Scheduler scheduler_;
   std::unordered_map<RequestId, Request> requests_;
   std::unordered_map<SequenceId, Sequence> sequences_;
-  Status device_failed_;
-  // The step in flight, and the stamps of the latest one that came back.
-  bool step_in_flight_ = false;
-  TimePoint step_submitted_{};
-  TimePoint last_tick_;
-  Duration step_predicted_{0};
-  double step_seconds_ = 0.0;  // learned: seconds of a step
-  uint64_t step_number_ = 0;
+  ImportTable imports_;
+  uint32_t next_epoch_ = 1;  // of an import; part of its landing's label
+  Heartbeats heartbeats_;
+  StepWatch watch_;
+  KvStats kv_stats_;
+  bool draining_ = false;
+  uint64_t step_number_ = 0;  // of the latest step that came back, and its stamps
   TimePoint device_started_{}, device_finished_{};
   uint64_t preemptions_reported_ = 0;
 };

@@ -11,11 +11,12 @@ struct ManagerState {
 };
 
 void report(const KvStats& now, KvStats& before, ServingMetrics& metrics) {
-  const uint32_t held = now.blocks_computing + now.blocks_held;
+  const uint32_t held = now.blocks_computing + now.blocks_leased + now.blocks_held;
   metrics.kv_blocks_total.Set(now.blocks_total);
   metrics.kv_blocks_free.Set(now.blocks_free);
   metrics.kv_blocks_cached.Set(now.blocks_cached);
   metrics.kv_blocks_held.Set(held);
+  metrics.kv_blocks_leased.Set(now.blocks_leased);
   metrics.kv_cache_usage.Set(static_cast<double>(held) / now.blocks_total);
   metrics.prefix_cache_queries.Increment(
       static_cast<double>(now.prefix_query_tokens - before.prefix_query_tokens));
@@ -35,9 +36,9 @@ caf::behavior manager(caf::stateful_actor<ManagerState>* self, KvCacheManagerCor
         // An idle worker is the moment to look for blocks that were lost on the way.
         if (stats.sequences == 0) core->check_invariants();
         report(stats, self->state.reported, *metrics);
-        if (replies.empty()) return;
         self->send(caf::actor_cast<caf::actor>(self->current_sender()),
-                   KvReplyBatch{std::make_shared<const std::vector<KvReply>>(std::move(replies))});
+                   KvReplyBatch{std::make_shared<const std::vector<KvReply>>(std::move(replies)),
+                                stats});
       },
   };
 }

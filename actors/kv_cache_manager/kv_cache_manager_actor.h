@@ -10,14 +10,16 @@
 
 namespace troupe {
 
-// decode -> kv_cache_manager: what one turn of the scheduler asks.
+// decode or prefill -> kv_cache_manager: what one turn of the scheduler asks.
 struct KvRequestBatch {
   std::shared_ptr<const std::vector<KvRequest>> requests;
 };
 
-// kv_cache_manager -> decode: what follows from one batch; may answer earlier ones.
+// kv_cache_manager -> decode or prefill, one for each KvRequestBatch: what follows from it, which may
+// answer earlier ones or be nothing.
 struct KvReplyBatch {
   std::shared_ptr<const std::vector<KvReply>> replies;
+  KvStats stats;
 };
 
 // Spawns the manager. The core and the metrics must outlive it.

@@ -37,6 +37,8 @@ void KvCacheManagerCore::on_requests(std::span<const KvRequest> requests,
     if (const auto* commit = std::get_if<KvCommit>(&request)) on_commit(*commit, out);
     if (const auto* trim = std::get_if<KvTrim>(&request)) on_trim(*trim, out);
     if (const auto* release = std::get_if<KvRelease>(&request)) on_release(*release, out);
+    if (const auto* lease = std::get_if<KvLease>(&request)) on_lease(*lease);
+    if (const auto* end = std::get_if<KvEndLease>(&request)) on_end_lease(*end);
   }
 }
 
@@ -294,6 +296,29 @@ void KvCacheManagerCore::on_release(const KvRelease& request, std::vector<KvRepl
   retry_woken(out);
 }
 
+void KvCacheManagerCore::on_lease(const KvLease& request) {
+  const auto found = sequences_.find(request.sequence);
+  if (found == sequences_.end()) return;
+  Sequence& sequence = found->second;
+  if (sequence.leased_from) return;  // a repeated message
+  TROUPE_ASSERT(request.first_block >= sequence.committed_blocks, request.sequence,
+                request.first_block, sequence.committed_blocks);
+  TROUPE_ASSERT(request.first_block < sequence.entries.size(), request.sequence,
+                request.first_block, sequence.entries.size());
+  sequence.leased_from = request.first_block;
+  for (size_t i = request.first_block; i < sequence.entries.size(); ++i)
+    pool_.lease(sequence.entries[i].block);
+}
+
+void KvCacheManagerCore::on_end_lease(const KvEndLease& request) {
+  const auto found = sequences_.find(request.sequence);
+  if (found == sequences_.end() || !found->second.leased_from) return;
+  Sequence& sequence = found->second;
+  for (size_t i = *sequence.leased_from; i < sequence.entries.size(); ++i)
+    pool_.end_lease(sequence.entries[i].block);
+  sequence.leased_from.reset();
+}
+
 // From the tail, so that no block becomes evictable before its descendants.
 void KvCacheManagerCore::drop_tail(SequenceId id, Sequence& sequence, size_t keep) {
   while (sequence.entries.size() > keep) {
@@ -392,6 +417,7 @@ KvStats KvCacheManagerCore::stats() const {
   return {.blocks_total = pool_.total(),
           .blocks_free = pool_.free_count(),
           .blocks_computing = pool_.count(BlockState::kComputing),
+          .blocks_leased = pool_.count(BlockState::kLeased),
           .blocks_held = pool_.count(BlockState::kHeld),
           .blocks_cached = pool_.count(BlockState::kCached),
           .sequences = static_cast<uint32_t>(sequences_.size()),
@@ -402,9 +428,11 @@ KvStats KvCacheManagerCore::stats() const {
 }
 
 void KvCacheManagerCore::check_sequences(std::vector<uint32_t>& users) const {
-  uint32_t computing = 0;
+  uint32_t computing = 0, leased = 0;
   for (const auto& [id, sequence] : sequences_) {
     TROUPE_ASSERT(sequence.committed_blocks <= sequence.entries.size(), id);
+    if (sequence.leased_from)
+      TROUPE_ASSERT(*sequence.leased_from >= sequence.committed_blocks, id, *sequence.leased_from);
     for (size_t i = 0; i < sequence.entries.size(); ++i) {
       const Entry& entry = sequence.entries[i];
       const bool full = i < sequence.committed_blocks;
@@ -416,12 +444,15 @@ void KvCacheManagerCore::check_sequences(std::vector<uint32_t>& users) const {
         ++users[entry.block.value];
       } else {
         TROUPE_ASSERT(pool_.owner(entry.block) == id, id, i, entry.block);
-        ++computing;
+        const bool is_leased = sequence.leased_from && i >= *sequence.leased_from;
+        TROUPE_ASSERT(is_leased == (pool_.state(entry.block) == BlockState::kLeased), id, i);
+        ++(is_leased ? leased : computing);
       }
     }
     if (sequence.copy_source != nullptr) ++users[sequence.copy_source->block.value];
   }
   TROUPE_ASSERT(computing == pool_.count(BlockState::kComputing), computing);
+  TROUPE_ASSERT(leased == pool_.count(BlockState::kLeased), leased);
 }
 
 void KvCacheManagerCore::check_tree() const {

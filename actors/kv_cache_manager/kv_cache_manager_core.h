@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -42,6 +43,8 @@ class KvCacheManagerCore {
   void on_commit(const KvCommit& request, std::vector<KvReply>& out);
   void on_trim(const KvTrim& request, std::vector<KvReply>& out);
   void on_release(const KvRelease& request, std::vector<KvReply>& out);
+  void on_lease(const KvLease& request);
+  void on_end_lease(const KvEndLease& request);
 
   [[nodiscard]] KvStats stats() const;  // O(1)
   // Aborts on the first broken invariant: every block has exactly one owner situation, every
@@ -60,11 +63,12 @@ class KvCacheManagerCore {
   };
   struct Sequence {
     std::vector<Entry> entries;
-    uint32_t committed_blocks = 0;  // entries [0, committed_blocks) are full
-    uint32_t attempt = 0;           // of the last reserve
-    bool deferred = false;          // that reserve waits in deferred_
-    bool granted = false;           // some reserve was
-    bool outside_tree = false;      // blocks from here on stay private, see KvCommit
+    uint32_t committed_blocks = 0;        // entries [0, committed_blocks) are full
+    uint32_t attempt = 0;                 // of the last reserve
+    bool deferred = false;                // that reserve waits in deferred_
+    bool granted = false;                 // some reserve was
+    std::optional<uint32_t> leased_from;  // entries from here on are leased to a transfer
+    bool outside_tree = false;            // blocks from here on stay private, see KvCommit
     std::shared_ptr<const std::vector<TokenId>> known;  // of the last grant: positions [0, size)
     std::vector<TokenId> appended;                      // positions from known->size() on
     RadixNode* root = nullptr;                          // of its salt; acquired at the first grant

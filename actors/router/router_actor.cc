@@ -16,21 +16,19 @@ struct RouterState {
   std::unique_ptr<RouterCore> core;
 };
 
-void dispatch(RouterCore& core, wire::Message message) {
-  struct Visitor {
-    RouterCore& core;
-    void operator()(wire::Accepted& m) { core.on_accepted(std::move(m)); }
-    void operator()(wire::Cancelled& m) { core.on_cancelled(m); }
-    void operator()(wire::Finished& m) { core.on_finished(m); }
-    void operator()(wire::Heartbeat& m) { core.on_heartbeat(m); }
-    // A peer's mistake, harmless.
-    template <class Other>
-    void operator()(Other&) {
-      LOG(WARNING) << "router: dropped a message that is not for a router";
-    }
-  };
-  std::visit(Visitor{core}, message);
-}
+struct Dispatch {
+  RouterCore& core;
+  void operator()(wire::Accepted& m) { core.on_accepted(std::move(m)); }
+  void operator()(wire::Cancelled& m) { core.on_cancelled(m); }
+  void operator()(wire::Finished& m) { core.on_finished(m); }
+  void operator()(wire::Heartbeat& m) { core.on_heartbeat(m); }
+  void operator()(wire::Observe& m) { core.on_observe(m); }
+  // A peer's mistake, harmless.
+  template <class Other>
+  void operator()(Other& /*message*/) {
+    LOG(WARNING) << "router: dropped a message that is not for a router";
+  }
+};
 
 caf::behavior router(caf::stateful_actor<RouterState>* self, const Clock* clock,
                      wire::Outbox* outbox, const RoutingPolicy* policy,
@@ -44,8 +42,10 @@ caf::behavior router(caf::stateful_actor<RouterState>* self, const Clock* clock,
           LOG(WARNING) << "router: " << message.status().message();
           return;
         }
-        dispatch(*self->state.core, std::move(message).value());
+        wire::Message taken = std::move(message).value();
+        std::visit(Dispatch{*self->state.core}, taken);
       },
+      [self](const wire::PeerLost& lost) { self->state.core->on_peer_lost(lost.node, lost.why); },
       [self](TickAtom) {
         self->delayed_send(self, limits::kHeartbeatInterval, TickAtom::value);
         self->state.core->on_tick();

@@ -20,15 +20,7 @@ RouterCore::RouterCore(const Clock& clock, wire::Outbox& outbox, const RoutingPo
       outbox_(outbox),
       policy_(policy),
       options_(std::move(options)),
-      last_tick_(clock.now()) {
-  TROUPE_ASSERT(!options_.workers.empty());
-  for (const auto& [id, endpoint] : options_.workers) {
-    Worker& worker = workers_.emplace_back();
-    worker.view.id = id;
-    worker.endpoint = endpoint;
-    worker.last_heartbeat = last_tick_;
-  }
-}
+      last_tick_(clock.now()) {}
 
 void RouterCore::on_accepted(wire::Accepted message) {
   wire::Request& request = message.request;
@@ -41,35 +33,54 @@ void RouterCore::on_accepted(wire::Accepted message) {
            predicted_wait());
     return;
   }
-  std::vector<WorkerView> views;
-  views.reserve(workers_.size());
-  for (const Worker& worker : workers_) views.push_back(worker.view);
+  const std::vector<WorkerView> views = workers_.views();
   const auto prompt_tokens = static_cast<uint32_t>(request.prompt.size());
   const auto choice = policy_.decide({views, prompt_tokens});
   if (!choice) {
-    reject(request, {StatusCode::kUnavailable, "no worker can take requests: " + health().reason},
+    reject(request,
+           {StatusCode::kUnavailable, "no worker can take requests: " + workers_.unhealthy()},
            kRetryAfterMin);
     return;
   }
-  TROUPE_ASSERT(*choice < workers_.size() && workers_[*choice].view.accepting, *choice);
-  Worker& worker = workers_[*choice];
-  const Flight flight{request.gateway, *choice, 1, prompt_tokens, clock_.now()};
-  const wire::Routed routed{std::move(request), flight.attempt};
+  const wire::Routed routed = plan(std::move(request), *choice, views);
+  const WorkerId id = views[choice->decode].id;
+  Worker& worker = *workers_.find(id);
   if (Status sent = outbox_.send(worker.endpoint, routed); !sent.ok()) {
     reject(routed.request, std::move(sent), kRetryAfterMin);
     return;
   }
-  ++worker.view.requests;
-  worker.view.prompt_tokens += prompt_tokens;
-  requests_.emplace(routed.request.id, flight);
+  ++worker.requests;
+  worker.prompt_tokens += prompt_tokens;
+  Worker& computes = choice->prefill ? *workers_.find(views[*choice->prefill].id) : worker;
+  computes.sent_tokens += prompt_tokens;
+  requests_.emplace(routed.request.id, Flight{routed.request.gateway, id, routed.attempt,
+                                              prompt_tokens, clock_.now()});
+}
+
+wire::Routed RouterCore::plan(wire::Request&& request, const RoutePlan& plan,
+                              std::span<const WorkerView> views) {
+  TROUPE_ASSERT(plan.decode < views.size(), plan.decode);
+  TROUPE_ASSERT(views[plan.decode].accepting && views[plan.decode].decodes, plan.decode);
+  wire::Routed routed;
+  routed.request = std::move(request);
+  routed.attempt = 1;
+  routed.router = options_.endpoint;
+  if (plan.prefill) {
+    TROUPE_ASSERT(*plan.prefill < views.size(), *plan.prefill);
+    TROUPE_ASSERT(views[*plan.prefill].accepting && views[*plan.prefill].prefills, *plan.prefill);
+    routed.prefill = workers_.find(views[*plan.prefill].id)->endpoint;
+    routed.prefill_wait =
+        std::chrono::milliseconds(static_cast<int64_t>(plan.prefill_wait_seconds * 1000.0));
+  }
+  return routed;
 }
 
 void RouterCore::on_cancelled(const wire::Cancelled& message) {
   const auto flight = requests_.find(message.request);
   if (flight == requests_.end()) return;
   // The place is free when the worker says `finished`, not before: it still holds blocks.
-  if (const Status sent = outbox_.send(workers_[flight->second.worker].endpoint, message);
-      !sent.ok()) {
+  const Worker& worker = *workers_.find(flight->second.worker);
+  if (const Status sent = outbox_.send(worker.endpoint, message); !sent.ok()) {
     forget(flight);  // the worker is gone, and with it the blocks
   }
 }
@@ -84,48 +95,60 @@ void RouterCore::on_finished(const wire::Finished& message) {
 }
 
 void RouterCore::on_heartbeat(const wire::Heartbeat& message) {
-  Worker* worker = find_worker(message.worker);
-  if (worker == nullptr) return;
-  if (worker->incarnation != message.incarnation) {
-    // Another life of the worker knows nothing of what was routed to the former one.
-    if (worker->incarnation != 0) {
-      lose_worker(static_cast<size_t>(worker - workers_.data()), "its worker was restarted");
-    }
-    worker->incarnation = message.incarnation;
+  const bool was_healthy = workers_.unhealthy().empty();
+  const auto taken = workers_.take(message, clock_.now());
+  if (!taken.ok()) {
+    [[maybe_unused]] const Status sent =
+        outbox_.send(message.endpoint, wire::Refused{taken.status().message()});
+    return;
   }
-  worker->last_heartbeat = clock_.now();
-  worker->heard = true;
-  worker->stalled = message.stalled;
-  if (message.stalled) {
-    lose_worker(static_cast<size_t>(worker - workers_.data()),
-                "its worker's device has made no progress for " +
-                    std::to_string(message.step_age.count()) + " ms");
+  if (!taken.value().lost.empty()) end_requests_of(*taken.value().worker, taken.value().lost);
+  if (was_healthy != workers_.unhealthy().empty()) tell_health();
+}
+
+void RouterCore::on_observe(const wire::Observe& message) {
+  const auto known = observers_.find(message.endpoint);
+  if (known == observers_.end() && observers_.size() >= limits::kObserversMax) return;
+  observers_[message.endpoint] = clock_.now();
+}
+
+void RouterCore::on_peer_lost(std::string_view node, const std::string& why) {
+  for (const WorkerId id : workers_.lose_node(node, why, clock_.now())) {
+    const Worker& worker = *workers_.find(id);
+    end_requests_of(worker, worker.lost);
   }
-  const bool changed = worker->view.accepting == message.stalled;
-  worker->view.accepting = !message.stalled;
-  if (changed) tell_health();
+  tell_health();
 }
 
 void RouterCore::on_tick() {
   const TimePoint now = clock_.now();
   const Duration since_tick = now - std::exchange(last_tick_, now);
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    Worker& worker = workers_[i];
-    if (since_tick > limits::kOwnPause) worker.last_heartbeat += since_tick;
-    if (worker.heard && now - worker.last_heartbeat > limits::kHeartbeatTimeout) {
-      worker.heard = false;
-      worker.view.accepting = false;
-      lose_worker(i, "its worker has not been heard of for " +
-                         std::to_string(limits::kHeartbeatTimeout.count()) + " ms");
-    }
+  if (since_tick > limits::kOwnPause) workers_.excuse(since_tick);
+  for (const WorkerId id : workers_.lose_silent(now)) {
+    const Worker& worker = *workers_.find(id);
+    end_requests_of(worker, worker.lost);
   }
+  workers_.forget_old(now);
+  std::erase_if(observers_, [now](const auto& observer) {
+    return now - observer.second > limits::kHeartbeatTimeout;
+  });
   tell_health();
 }
 
+wire::Health RouterCore::health() const {
+  const std::string why = workers_.unhealthy();
+  return {why.empty(), why, workers_.statuses(clock_.now()),
+          static_cast<uint32_t>(requests_.size())};
+}
+
 void RouterCore::tell_health() {
-  // A gateway that cannot be reached is on its way out; it needs no news.
+  const wire::Health news = health();
+  // One that cannot be reached is on its way out; it needs no news.
   for (const std::string& gateway : options_.gateways) {
-    [[maybe_unused]] const Status sent = outbox_.send(gateway, health());
+    [[maybe_unused]] const Status sent = outbox_.send(gateway, news);
+  }
+  for (const auto& [observer, asked] : observers_) {
+    [[maybe_unused]] const Status sent = outbox_.send(observer, news);
   }
 }
 
@@ -136,10 +159,10 @@ void RouterCore::reject(const wire::Request& request, Status error,
       outbox_.send(request.gateway, wire::Rejected{request.id, 0, std::move(error), retry_after});
 }
 
-void RouterCore::lose_worker(size_t index, const std::string& why) {
+void RouterCore::end_requests_of(const Worker& worker, const std::string& why) {
   std::vector<RequestId> lost;
   for (const auto& [id, flight] : requests_) {
-    if (flight.worker == index) lost.push_back(id);
+    if (workers_.find(flight.worker) == &worker) lost.push_back(id);
   }
   std::sort(lost.begin(), lost.end());
   for (const RequestId id : lost) {
@@ -152,38 +175,18 @@ void RouterCore::lose_worker(size_t index, const std::string& why) {
                        kRetryAfterMin});
     // Should the worker come back as it was, it must not go on with what has ended here.
     [[maybe_unused]] const Status cancelled =
-        outbox_.send(workers_[index].endpoint, wire::Cancelled{id, {}});
+        outbox_.send(worker.endpoint, wire::Cancelled{id, {}});
     forget(flight);
   }
 }
 
 void RouterCore::forget(Flights::iterator flight) {
-  WorkerView& view = workers_[flight->second.worker].view;
-  TROUPE_ASSERT(view.requests > 0 && view.prompt_tokens >= flight->second.prompt_tokens,
-                view.requests, view.prompt_tokens, flight->second.prompt_tokens);
-  --view.requests;
-  view.prompt_tokens -= flight->second.prompt_tokens;
+  Worker& worker = *workers_.find(flight->second.worker);
+  TROUPE_ASSERT(worker.requests > 0 && worker.prompt_tokens >= flight->second.prompt_tokens,
+                worker.requests, worker.prompt_tokens, flight->second.prompt_tokens);
+  --worker.requests;
+  worker.prompt_tokens -= flight->second.prompt_tokens;
   requests_.erase(flight);
-}
-
-RouterCore::Worker* RouterCore::find_worker(WorkerId id) {
-  for (Worker& worker : workers_) {
-    if (worker.view.id == id) return &worker;
-  }
-  return nullptr;
-}
-
-wire::Health RouterCore::health() const {
-  std::string reasons;
-  for (const Worker& worker : workers_) {
-    if (worker.view.accepting) return {true, ""};
-    if (!reasons.empty()) reasons += "; ";
-    reasons += "worker " + std::to_string(worker.view.id.value) +
-               (worker.stalled ? " has a device that makes no progress"
-                : worker.heard ? " does not accept requests"
-                               : " has not been heard of");
-  }
-  return {false, reasons};
 }
 
 std::chrono::milliseconds RouterCore::predicted_wait() const {
@@ -195,16 +198,16 @@ std::chrono::milliseconds RouterCore::predicted_wait() const {
 
 void RouterCore::check_invariants() const {
   TROUPE_ASSERT(requests_.size() <= options_.requests_in_flight_max, requests_.size());
-  std::vector<uint32_t> requests(workers_.size());
-  std::vector<uint64_t> tokens(workers_.size());
+  std::map<WorkerId, std::pair<uint32_t, uint64_t>> sums;
   for (const auto& [id, flight] : requests_) {
-    TROUPE_ASSERT(flight.worker < workers_.size(), id, flight.worker);
-    ++requests[flight.worker];
-    tokens[flight.worker] += flight.prompt_tokens;
+    TROUPE_ASSERT(workers_.all().contains(flight.worker), id, flight.worker);
+    auto& [requests, tokens] = sums[flight.worker];
+    ++requests;
+    tokens += flight.prompt_tokens;
   }
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    TROUPE_ASSERT(workers_[i].view.requests == requests[i], i, workers_[i].view.requests);
-    TROUPE_ASSERT(workers_[i].view.prompt_tokens == tokens[i], i, workers_[i].view.prompt_tokens);
+  for (const auto& [id, worker] : workers_.all()) {
+    TROUPE_ASSERT(worker.requests == sums[id].first, id, worker.requests);
+    TROUPE_ASSERT(worker.prompt_tokens == sums[id].second, id, worker.prompt_tokens);
   }
 }
 

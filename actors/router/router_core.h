@@ -4,9 +4,11 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "actors/router/worker_table.h"
 #include "actors/wire/outbox.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -16,8 +18,8 @@ namespace troupe {
 
 struct RouterOptions {
   uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
-  std::vector<std::pair<WorkerId, std::string>> workers;  // with their endpoints
-  std::vector<std::string> gateways;                      // endpoints that hear about health
+  std::string endpoint = "router";    // where workers report that a request has finished
+  std::vector<std::string> gateways;  // endpoints that hear about health
 };
 
 // Invariants: a request is in `requests_` from its admission until its worker says `finished`, its
@@ -33,26 +35,22 @@ class RouterCore {
   void on_cancelled(const wire::Cancelled& message);
   void on_finished(const wire::Finished& message);
   void on_heartbeat(const wire::Heartbeat& message);
+  void on_observe(const wire::Observe& message);
+  // The transport has lost the node; its workers are lost with it.
+  void on_peer_lost(std::string_view node, const std::string& why);
   // Every kHeartbeatInterval: ends the requests of lost workers and tells the gateways their
   // health.
   void on_tick();
 
   [[nodiscard]] size_t requests_in_flight() const { return requests_.size(); }
+  [[nodiscard]] wire::Health health() const;
   // Asserts the invariants above; O(requests).
   void check_invariants() const;
 
  private:
-  struct Worker {
-    WorkerView view;
-    std::string endpoint;
-    uint64_t incarnation = 0;
-    TimePoint last_heartbeat{};
-    bool heard = false;  // since it was last lost
-    bool stalled = false;
-  };
   struct Flight {
     std::string gateway;
-    size_t worker = 0;
+    WorkerId worker;
     uint32_t attempt = 0;
     uint32_t prompt_tokens = 0;
     TimePoint routed{};
@@ -60,10 +58,10 @@ class RouterCore {
   using Flights = std::unordered_map<RequestId, Flight>;
 
   void reject(const wire::Request& request, Status error, std::chrono::milliseconds retry_after);
-  void lose_worker(size_t index, const std::string& why);
+  [[nodiscard]] wire::Routed plan(wire::Request&& request, const RoutePlan& plan,
+                                  std::span<const WorkerView> views);
+  void end_requests_of(const Worker& worker, const std::string& why);
   void forget(Flights::iterator flight);
-  [[nodiscard]] Worker* find_worker(WorkerId id);
-  [[nodiscard]] wire::Health health() const;
   void tell_health();
   // Predicted time until a place is free: by Little's law, mean duration / requests in flight.
   [[nodiscard]] std::chrono::milliseconds predicted_wait() const;
@@ -73,7 +71,8 @@ class RouterCore {
   const RoutingPolicy& policy_;
   const RouterOptions options_;
   TimePoint last_tick_;
-  std::vector<Worker> workers_;
+  WorkerTable workers_;
+  std::map<std::string, TimePoint> observers_;  // endpoint, when it last asked
   Flights requests_;
   double mean_duration_s_ = 1.0;  // of a request, exponentially averaged
 };

@@ -18,12 +18,7 @@ void write(const Message& message, schema::Message::Builder out) {
     void operator()(const Accepted& m) {
       convert::write(m.request, out.initAccepted().initRequest());
     }
-    void operator()(const Routed& m) {
-      auto routed = out.initRouted();
-      convert::write(m.request, routed.initRequest());
-      routed.setAttempt(m.attempt);
-      routed.setPrefill(m.prefill);
-    }
+    void operator()(const Routed& m) { convert::write(m, out.initRouted()); }
     void operator()(const Rejected& m) { convert::write(m, out.initRejected()); }
     void operator()(const Cancelled& m) { convert::write(m, out.initCancelled()); }
     void operator()(const Emitted& m) { convert::write(m, out.initEmitted()); }
@@ -46,8 +41,7 @@ Result<Message> read(schema::Message::Reader in) {
     case schema::Message::ACCEPTED:
       return Message(Accepted{convert::read(in.getAccepted().getRequest())});
     case schema::Message::ROUTED:
-      return Message(Routed{convert::read(in.getRouted().getRequest()), in.getRouted().getAttempt(),
-                            in.getRouted().getPrefill().cStr()});
+      return Message(convert::read(in.getRouted()));
     case schema::Message::REJECTED:
       return Message(convert::read(in.getRejected()));
     case schema::Message::CANCELLED:

@@ -160,6 +160,19 @@ Request read(schema::Request::Reader in) {
   return out;
 }
 
+void write(const Routed& in, schema::Routed::Builder out) {
+  write(in.request, out.initRequest());
+  out.setAttempt(in.attempt);
+  out.setPrefill(in.prefill);
+  out.setPrefillWaitMs(static_cast<uint32_t>(in.prefill_wait.count()));
+  out.setRouter(in.router);
+}
+
+Routed read(schema::Routed::Reader in) {
+  return {read(in.getRequest()), in.getAttempt(), in.getPrefill().cStr(),
+          std::chrono::milliseconds(in.getPrefillWaitMs()), in.getRouter().cStr()};
+}
+
 void write(const Rejected& in, schema::Rejected::Builder out) {
   out.setRequest(in.request.value);
   out.setAttempt(in.attempt);

@@ -10,6 +10,7 @@
 namespace troupe::wire::convert {
 
 void write(const Request& in, schema::Request::Builder out);
+void write(const Routed& in, schema::Routed::Builder out);
 void write(const Rejected& in, schema::Rejected::Builder out);
 void write(const Cancelled& in, schema::Cancelled::Builder out);
 void write(const Emitted& in, schema::Emitted::Builder out);
@@ -21,6 +22,7 @@ void write(const Reserved& in, schema::Reserved::Builder out);
 void write(const Prefilled& in, schema::Prefilled::Builder out);
 
 [[nodiscard]] Request read(schema::Request::Reader in);
+[[nodiscard]] Routed read(schema::Routed::Reader in);
 [[nodiscard]] Rejected read(schema::Rejected::Reader in);
 [[nodiscard]] Cancelled read(schema::Cancelled::Reader in);
 [[nodiscard]] Emitted read(schema::Emitted::Reader in);

@@ -6,6 +6,7 @@
 #include <caf/send.hpp>
 
 #include <memory>
+#include <string>
 
 #include "troupe/transport.h"
 
@@ -14,6 +15,12 @@ namespace troupe::wire {
 // An encoded message in an actor's mailbox; decoded on the actor's own turn.
 struct Frame {
   std::shared_ptr<const MessageWords> words;  // shared because CAF's messages are copyable
+};
+
+// The transport has lost a node: mail for every actor that holds something of its peers'.
+struct PeerLost {
+  std::string node;
+  std::string why;
 };
 
 // A receiver that puts what arrives into the actor's mailbox. Holds the actor alive.
@@ -31,3 +38,4 @@ class ActorInbox final : public MessageReceiver {
 }  // namespace troupe::wire
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::wire::Frame)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::wire::PeerLost)

@@ -53,6 +53,8 @@ struct Routed {
   Request request;
   uint32_t attempt = 0;
   std::string prefill;  // endpoint of the prefill worker, or empty
+  std::chrono::milliseconds prefill_wait{0};
+  std::string router;  // endpoint
   bool operator==(const Routed&) const = default;
 };
 

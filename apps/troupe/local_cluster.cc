@@ -45,7 +45,7 @@ LocalCluster::LocalCluster(const EngineOptions& options, LoadedModel& loaded, co
   config_.set("scheduler.policy", caf::atom("sharing"));
   config_.set("scheduler.max-threads", kActorThreads);
   router_options_.requests_in_flight_max = options.requests_in_flight_max;
-  router_options_.workers = {{kWorker, kWorkerEndpoint}};
+  router_options_.endpoint = kRouterEndpoint;
   router_options_.gateways = {kGatewayEndpoint};
 }
 
@@ -62,9 +62,11 @@ Status LocalCluster::spawn(const EngineOptions& options, const Clock& clock,
   TROUPE_RETURN_IF_ERROR(transport_.bind(kRouterEndpoint, *router_inbox_));
 
   DecodeOptions decode;
-  decode.worker = kWorker;
-  decode.incarnation = entropy_u64() | 1;
-  decode.router = kRouterEndpoint;
+  decode.identity.worker = kWorker;
+  decode.identity.incarnation = entropy_u64() | 1;
+  decode.identity.endpoint = kWorkerEndpoint;
+  decode.identity.context_tokens = loaded_.context_tokens();
+  decode.identity.routers = {kRouterEndpoint};
   decode.scheduler.blocks_total = loaded_.kv_blocks();
   decode.scheduler.context_tokens = loaded_.context_tokens();
   decode.scheduler.end_tokens = loaded_.tokenizer().end_tokens();
@@ -72,7 +74,8 @@ Status LocalCluster::spawn(const EngineOptions& options, const Clock& clock,
   decode.scheduler.running_max = options.running_max;
   const caf::actor device = spawn_device(*system_, loaded_.executor());
   const caf::actor manager = spawn_kv_cache_manager(*system_, loaded_.kv_cache_manager(), metrics);
-  decode_ = spawn_decode(*system_, clock, outbox_, metrics, std::move(decode), device, manager);
+  decode_ =
+      spawn_decode(*system_, clock, outbox_, metrics, std::move(decode), {}, device, manager).actor;
   decode_inbox_ = std::make_unique<wire::ActorInbox>(decode_);
   return transport_.bind(kWorkerEndpoint, *decode_inbox_);
 }

@@ -14,10 +14,17 @@ const Buckets kTokenSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0
                                0.4,   0.5,    0.75,  1.0,  2.5,   5.0,  7.5,   10,  20,   40,  80};
 const Buckets kRequestSeconds = {0.01, 0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0,  10,
                                  15,   20,   30,  40,  50,  60,  120, 240, 480, 960, 1920, 7680};
+const Buckets kNetworkSeconds = {0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02,
+                                 0.05,    0.1,    0.2,    0.5,    1.0,   2.0,   5.0,   10};
 const Buckets kTokens = {1,   2,    5,    10,   20,    50,    100,   200,
                          500, 1000, 2000, 5000, 10000, 20000, 50000, 100000};
 const Buckets kStepTokens = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 const Buckets kChoices = {1, 2, 5, 10, 20};
+
+constexpr const char* kImportsHelp =
+    "Prompts whose KV came from another worker, whole or cut short.";
+constexpr const char* kExportsHelp =
+    "Prompts computed for another worker, moved whole or cut short.";
 
 }  // namespace
 
@@ -33,6 +40,7 @@ ServingMetrics::ServingMetrics(const std::string& model_name)
       kv_blocks_cached(gauge("troupe_kv_blocks_cached",
                              "KV blocks that no sequence holds, kept as prefix cache.")),
       kv_blocks_held(gauge("troupe_kv_blocks_held", "KV blocks that sequences hold.")),
+      kv_blocks_leased(gauge("troupe_kv_blocks_leased", "KV blocks that a transfer may write.")),
       prefix_cache_queries(counter("vllm:prefix_cache_queries_total",
                                    "Prompt tokens looked up in the prefix cache.")),
       prefix_cache_hits(
@@ -41,6 +49,14 @@ ServingMetrics::ServingMetrics(const std::string& model_name)
                           "Times that a sequence gave back blocks for others.")),
       iteration_tokens(
           histogram("vllm:iteration_tokens_total", "Tokens computed in one step.", kStepTokens)),
+      kv_imports_whole(counter("troupe_kv_imports_total", kImportsHelp, {{"result", "whole"}})),
+      kv_imports_cut(counter("troupe_kv_imports_total", kImportsHelp, {{"result", "cut"}})),
+      kv_blocks_imported(
+          counter("troupe_kv_blocks_imported_total", "KV blocks that came from other workers.")),
+      kv_exports_whole(counter("troupe_kv_exports_total", kExportsHelp, {{"result", "whole"}})),
+      kv_exports_cut(counter("troupe_kv_exports_total", kExportsHelp, {{"result", "cut"}})),
+      kv_blocks_exported(
+          counter("troupe_kv_blocks_exported_total", "KV blocks that went to other workers.")),
       prompt_tokens(counter("vllm:prompt_tokens_total", "Prompt tokens of requests served.")),
       generation_tokens(counter("vllm:generation_tokens_total", "Tokens generated.")),
       finished_stop(counter("vllm:request_success_total", "Sequences that ended.",
@@ -69,6 +85,12 @@ ServingMetrics::ServingMetrics(const std::string& model_name)
                              "From reserved blocks to the first token.", kRequestSeconds)),
       decode_time(histogram("vllm:request_decode_time_seconds", "From the first token to the end.",
                             kRequestSeconds)),
+      network_seconds(histogram("troupe_network_seconds",
+                                "A sequence's emissions on their way from the worker to the "
+                                "gateway, in all.",
+                                kNetworkSeconds)),
+      compute_seconds(histogram("troupe_compute_seconds",
+                                "A sequence's steps on the device, in all.", kRequestSeconds)),
       request_prompt_tokens(
           histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", kTokens)),
       request_generation_tokens(

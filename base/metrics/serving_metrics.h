@@ -47,12 +47,19 @@ class ServingMetrics final {
   prometheus::Gauge& kv_blocks_total;
   prometheus::Gauge& kv_blocks_free;
   prometheus::Gauge& kv_blocks_cached;  // unlocked: content kept for reuse, evictable
-  prometheus::Gauge& kv_blocks_held;    // by sequences, computing ones included
+  prometheus::Gauge& kv_blocks_held;    // by sequences, computing and leased ones included
+  prometheus::Gauge& kv_blocks_leased;  // of these: being written by a transfer
   // Worker: counts.
   prometheus::Counter& prefix_cache_queries;  // in tokens
   prometheus::Counter& prefix_cache_hits;     // in tokens
   prometheus::Counter& preemptions;
   prometheus::Histogram& iteration_tokens;
+  prometheus::Counter& kv_imports_whole;  // prompts whose KV came from another worker …
+  prometheus::Counter& kv_imports_cut;    // … or only a part of it, or nothing
+  prometheus::Counter& kv_blocks_imported;
+  prometheus::Counter& kv_exports_whole;  // prompts computed for another worker …
+  prometheus::Counter& kv_exports_cut;    // … or given up
+  prometheus::Counter& kv_blocks_exported;
   // Gateway.
   prometheus::Counter& prompt_tokens;
   prometheus::Counter& generation_tokens;
@@ -68,6 +75,10 @@ class ServingMetrics final {
   prometheus::Histogram& inference_time;
   prometheus::Histogram& prefill_time;
   prometheus::Histogram& decode_time;
+  // Of one sequence: its emissions' time on the way from its worker to the gateway, and its steps'
+  // time on the device. Slow network and slow compute told apart.
+  prometheus::Histogram& network_seconds;
+  prometheus::Histogram& compute_seconds;
   prometheus::Histogram& request_prompt_tokens;
   prometheus::Histogram& request_generation_tokens;
   prometheus::Histogram& request_params_n;

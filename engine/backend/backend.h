@@ -143,6 +143,9 @@ class Backend {
   // --- KV storage: a pool of blocks for all layers.
   [[nodiscard]] virtual Result<KvHandle> allocate_kv(const KvShape& shape) = 0;
   [[nodiscard]] virtual KvLayout kv_layout(KvHandle kv) const = 0;
+  // The pool's memory, for transfers by a transport: an address of the device's, not to be
+  // dereferenced by the caller. A transfer may touch blocks that no enqueued work touches.
+  [[nodiscard]] virtual std::span<std::byte> kv_memory(KvHandle kv) = 0;
   // Copies all layers of a block.
   virtual void copy_block(KvHandle kv, BlockIndex from, BlockIndex to) = 0;
 

@@ -16,6 +16,8 @@ const char* to_string(BlockState state) {
       return "held";
     case BlockState::kCached:
       return "cached";
+    case BlockState::kLeased:
+      return "leased";
   }
   return "corrupt";
 }
@@ -39,6 +41,16 @@ BlockIndex BlockPool::allocate(SequenceId owner) {
 void BlockPool::complete(BlockIndex block) {
   set_state(block, BlockState::kHeld);
   at(block).users = 1;
+}
+
+void BlockPool::lease(BlockIndex block) {
+  TROUPE_ASSERT(state(block) == BlockState::kComputing, block, to_string(state(block)));
+  set_state(block, BlockState::kLeased);
+}
+
+void BlockPool::end_lease(BlockIndex block) {
+  TROUPE_ASSERT(state(block) == BlockState::kLeased, block, to_string(state(block)));
+  set_state(block, BlockState::kComputing);
 }
 
 void BlockPool::abandon(BlockIndex block) {
@@ -79,7 +91,8 @@ void BlockPool::evict(BlockIndex block) {
 }
 
 SequenceId BlockPool::owner(BlockIndex block) const {
-  TROUPE_ASSERT(state(block) == BlockState::kComputing, block, to_string(state(block)));
+  TROUPE_ASSERT(state(block) == BlockState::kComputing || state(block) == BlockState::kLeased,
+                block, to_string(state(block)));
   return at(block).owner;
 }
 
@@ -96,10 +109,11 @@ BlockPool::Slot& BlockPool::at(BlockIndex block) {
 void BlockPool::set_state(BlockIndex block, BlockState to) {
   // Row: from; column: to; in the order of the enumerators.
   static constexpr bool kLegal[kStates][kStates] = {
-      {false, true, false, false},  // free: allocate
-      {true, false, true, false},   // computing: abandon, complete
-      {true, false, false, true},   // held: discard, last unlock
-      {true, false, true, false},   // cached: evict, lock
+      {false, true, false, false, false},  // free: allocate
+      {true, false, true, false, true},    // computing: abandon, complete, lease
+      {true, false, false, true, false},   // held: discard, last unlock
+      {true, false, true, false, false},   // cached: evict, lock
+      {false, true, false, false, false},  // leased: end_lease
   };
   Slot& slot = at(block);
   TROUPE_ASSERT(kLegal[static_cast<size_t>(slot.state)][static_cast<size_t>(to)], block,

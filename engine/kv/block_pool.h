@@ -3,8 +3,10 @@
 //
 //            allocate             complete                 unlock (last)
 //   free ───────────────▶ computing ───────────▶ held ◀───────────────────▶ cached
-//    ▲                        │ abandon           │ discard        lock        │ evict
-//    └────────────────────────┴───────────────────┴────────────────────────────┘
+//    ▲                      │ ▲ │ abandon         │ discard        lock        │ evict
+//    └──────────────────────│─│─┴─────────────────┴────────────────────────────┘
+//                     lease ▼ │ end_lease
+//                          leased
 //
 // Every change of state goes through set_state(), which asserts that it is one of these arrows.
 
@@ -20,6 +22,7 @@ enum class BlockState : uint8_t {
   kComputing,  // being filled by exactly one sequence, its owner
   kHeld,       // full; users ≥ 1 sequences read it
   kCached,     // full, in the radix tree, no users: may be evicted
+  kLeased,     // computing, and a transfer may write it: nobody else touches it, nor frees it
 };
 
 [[nodiscard]] const char* to_string(BlockState state);
@@ -34,6 +37,9 @@ class BlockPool {
   BlockIndex allocate(SequenceId owner);
   // computing -> held, with one user.
   void complete(BlockIndex block);
+  // computing -> leased -> computing, of the same owner.
+  void lease(BlockIndex block);
+  void end_lease(BlockIndex block);
   // computing -> free.
   void abandon(BlockIndex block);
   // One user more: held -> held, cached -> held.
@@ -46,7 +52,7 @@ class BlockPool {
   void evict(BlockIndex block);
 
   [[nodiscard]] BlockState state(BlockIndex block) const { return at(block).state; }
-  // Of a computing block.
+  // Of a computing or leased block.
   [[nodiscard]] SequenceId owner(BlockIndex block) const;
   [[nodiscard]] uint32_t users(BlockIndex block) const { return at(block).users; }
 
@@ -64,7 +70,7 @@ class BlockPool {
     uint32_t users = 0;  // sequences that read it; 0 unless held
     SequenceId owner;    // while computing
   };
-  static constexpr size_t kStates = 4;
+  static constexpr size_t kStates = 5;
 
   [[nodiscard]] const Slot& at(BlockIndex block) const;
   Slot& at(BlockIndex block);

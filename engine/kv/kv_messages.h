@@ -89,8 +89,22 @@ struct KvRelease {
   SequenceId sequence;
 };
 
+// The sequence's blocks from `first_block` on are about to be written by a transfer. Between this
+// and KvEndLease nothing else is said of the sequence: it keeps its blocks, and they are neither
+// computed nor freed. No answer.
+struct KvLease {
+  SequenceId sequence;
+  uint32_t first_block = 0;
+};
+
+// The transfer writes no more. What arrived is reported by a KvCommit that follows. No answer.
+struct KvEndLease {
+  SequenceId sequence;
+};
+
 // One handler turn of the scheduler makes one list; it is processed in order.
-using KvRequest = std::variant<KvReserve, KvExtend, KvCommit, KvTrim, KvRelease>;
+using KvRequest =
+    std::variant<KvReserve, KvExtend, KvCommit, KvTrim, KvRelease, KvLease, KvEndLease>;
 
 // --- KV-cache manager -> scheduler ------------------------------------------------------------
 
@@ -132,11 +146,12 @@ struct KvExtended {
 
 using KvReply = std::variant<KvReserved, KvRefused, KvExtended>;
 
-// A snapshot for metrics. total = free + computing + held + cached. The others only grow.
+// A snapshot for metrics. total = free + computing + leased + held + cached. The others only grow.
 struct KvStats {
   uint32_t blocks_total = 0;
   uint32_t blocks_free = 0;
   uint32_t blocks_computing = 0;     // being filled by one sequence
+  uint32_t blocks_leased = 0;        // being filled by a transfer
   uint32_t blocks_held = 0;          // full, used by at least one sequence
   uint32_t blocks_cached = 0;        // full, in the tree, used by nobody: evictable
   uint32_t sequences = 0;            // with blocks or waiting for some

@@ -73,9 +73,7 @@ Result<StepResult> Executor::execute(const StepPlan& plan) {
 
   for (const StepPlan::BlockCopy& copy : plan.copies) backend_.copy_block(kv_, copy.from, copy.to);
   collect_rows(plan);
-  if (total > 0) {
-    model_.forward({.tokens = tokens_, .slices = slices_}, kv_, activations_);
-  }
+  if (total > 0) TROUPE_RETURN_IF_ERROR(forward(plan));
   for (size_t first = 0; first < wanted_.size(); first += limits_.logits_rows_max) {
     const size_t count = std::min<size_t>(limits_.logits_rows_max, wanted_.size() - first);
     TROUPE_RETURN_IF_ERROR(finish_group(plan, first, count, result));
@@ -86,11 +84,27 @@ Result<StepResult> Executor::execute(const StepPlan& plan) {
   return result;
 }
 
+Status Executor::forward(const StepPlan& plan) {
+  const Batch batch{.tokens = tokens_, .slices = slices_};
+  if (plan.exports.empty()) {
+    model_.forward(batch, kv_, activations_);
+    return ok_status();
+  }
+  TROUPE_ASSERT(layer_listener_ != nullptr, plan.number);
+  Status failed;
+  model_.forward(batch, kv_, activations_, [&](uint32_t layer) {
+    if (failed.ok()) failed = backend_.wait(backend_.record_event(), limits_.step_patience);
+    if (failed.ok()) layer_listener_->on_layer_stored(plan, layer);
+  });
+  return failed;
+}
+
 void Executor::check_plan(const StepPlan& plan) const {
   for (const StepPlan::BlockCopy& copy : plan.copies)
     TROUPE_ASSERT(copy.from.value < limits_.kv_blocks && copy.to.value < limits_.kv_blocks &&
                       copy.from != copy.to,
                   copy.from, copy.to, limits_.kv_blocks);
+  TROUPE_ASSERT(plan.exports.empty() || !plan.slices.empty(), plan.number);
   std::set<BlockIndex> written;
   for (const StepSlice& slice : plan.slices) {
     check_slice(slice);

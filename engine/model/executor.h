@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "engine/backend/backend.h"
+#include "engine/model/layer_listener.h"
 #include "engine/model/llama.h"
 #include "engine/sample/sampler.h"
 #include "engine/step.h"
@@ -47,6 +48,10 @@ class Executor {
   // block written twice) is a bug of the scheduler and ends the process.
   [[nodiscard]] Result<StepResult> execute(const StepPlan& plan);
 
+  // Told of the layers of plans with exports; null: nobody, and then no plan may have any. It must
+  // outlive the executor's use.
+  void set_layer_listener(LayerListener* listener) { layer_listener_ = listener; }
+
   [[nodiscard]] const ExecutorLimits& limits() const { return limits_; }
   [[nodiscard]] KvHandle kv() const { return kv_; }
   // Bytes of one block over all layers: what a pool of n blocks costs n times of.
@@ -68,6 +73,7 @@ class Executor {
   };
 
   [[nodiscard]] Status allocate();
+  [[nodiscard]] Status forward(const StepPlan& plan);
   void check_plan(const StepPlan& plan) const;
   void check_slice(const StepSlice& slice) const;
   void collect_rows(const StepPlan& plan);
@@ -82,6 +88,7 @@ class Executor {
   Sampler& sampler_;
   const Clock& clock_;
   const ExecutorLimits limits_;
+  LayerListener* layer_listener_ = nullptr;
   LlamaActivations activations_;
   KvHandle kv_;
   BufferHandle host_logits_;

@@ -154,7 +154,8 @@ uint64_t LlamaModel::activation_bytes(const ModelConfig& config, uint32_t rows_m
   return floats * sizeof(float);
 }
 
-void LlamaModel::forward(const Batch& batch, KvHandle kv, const LlamaActivations& a) const {
+void LlamaModel::forward(const Batch& batch, KvHandle kv, const LlamaActivations& a,
+                         const LayerStored& stored) const {
   const auto rows = static_cast<uint32_t>(batch.tokens.size());
   TROUPE_ASSERT(rows > 0 && rows <= a.rows_max, rows, a.rows_max);
   const auto of = [&](BufferHandle buffer, uint32_t width) { return Rows{buffer, 0, rows, width}; };
@@ -176,6 +177,7 @@ void LlamaModel::forward(const Batch& batch, KvHandle kv, const LlamaActivations
     backend_.linear(std::array{layer.query, layer.key, layer.value}, normed,
                     std::array{query, key, value});
     backend_.rope_and_store(query, key, value, kv, l);
+    if (stored) stored(l);
     backend_.attention(query, kv, l, attended);
     backend_.linear(std::array{layer.output}, attended, std::array{projected});
     backend_.add(residual, projected);

@@ -18,6 +18,9 @@ namespace troupe {
 // Called on the loading thread after each tensor: bytes of the file done, of how many.
 using LoadProgress = std::function<void(uint64_t done_bytes, uint64_t total_bytes)>;
 
+// Called when KV of a layer has been enqueued for storing, in the order of the layers.
+using LayerStored = std::function<void(uint32_t layer)>;
+
 // The intermediate rows of one pass, allocated once for `rows_max` rows.
 struct LlamaActivations {
   uint32_t rows_max = 0;
@@ -57,7 +60,8 @@ class LlamaModel {
 
   // Enqueues the pass over `batch` through all layers, storing KV; leaves the rows before the final
   // norm in activations.residual. batch.tokens.size() <= rows_max.
-  void forward(const Batch& batch, KvHandle kv, const LlamaActivations& activations) const;
+  void forward(const Batch& batch, KvHandle kv, const LlamaActivations& activations,
+               const LayerStored& stored = {}) const;
 
   // Enqueues the logits of `rows` (indices into the batch's rows of the latest forward()), at most
   // logits_rows_max, into activations.logits.

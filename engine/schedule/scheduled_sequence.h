@@ -35,11 +35,15 @@ struct Scheduler::Sequence {
   uint32_t extend_asked = 0;              // blocks in all that an extend on its way asks for, or 0
   uint32_t passes = 0;                    // later ones admitted since it was refused
 
+  bool importing = false;  // a transfer fills its blocks
+  uint32_t imported_first_block = 0;
+
   uint32_t scores = 0;  // prompt tokens 1 … scores have been emitted with theirs
   std::optional<uint32_t> cached_tokens;  // at its first admission
   uint32_t preemptions = 0;
   bool cancelled = false;  // goes when its step is done
-  bool ended = false;      // its end is emitted; goes within this turn
+  bool ended = false;      // its end is emitted; goes within this turn, or, when prefill_only,
+                           // when it is cancelled
 
   [[nodiscard]] uint32_t prompt_tokens() const {
     return static_cast<uint32_t>(spec.prompt->size());

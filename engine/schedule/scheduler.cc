@@ -63,7 +63,9 @@ Status Scheduler::add(SequenceSpec spec) {
   TROUPE_ASSERT(spec.prompt != nullptr && spec.params != nullptr, spec.id);
   if (spec.prompt->empty())
     return invalid_argument("the prompt has no tokens: give at least one", "prompt");
-  if (spec.params->max_tokens == 0 && spec.params->prompt_logprobs < 0)
+  TROUPE_ASSERT(!spec.prefill_only || spec.params->max_tokens == 0, spec.id);
+  TROUPE_ASSERT(spec.import_tokens_min == 0 || spec.params->prompt_logprobs < 0, spec.id);
+  if (!spec.prefill_only && spec.params->max_tokens == 0 && spec.params->prompt_logprobs < 0)
     return invalid_argument(
         "max_tokens is 0 and no prompt log-probabilities are asked for: ask for one of them",
         "max_tokens");
@@ -88,7 +90,7 @@ void Scheduler::cancel(SequenceId id) {
   drop_emission(id);
   Sequence* sequence = find(id);
   if (sequence == nullptr) return;
-  if (sequence->in_flight > 0)
+  if (sequence->in_flight > 0 || sequence->importing)
     sequence->cancelled = true;
   else
     release_and_forget(*sequence);
@@ -125,7 +127,8 @@ void Scheduler::end(Sequence& sequence, FinishReason reason, TokenId stop_token)
 }
 
 void Scheduler::release_and_forget(Sequence& sequence) {
-  TROUPE_ASSERT(sequence.in_flight == 0, sequence.spec.id, sequence.in_flight);
+  TROUPE_ASSERT(sequence.in_flight == 0 && !sequence.importing, sequence.spec.id,
+                sequence.in_flight);
   if (sequence.attempt > 0) {
     actions_.kv.emplace_back(KvRelease{sequence.spec.id});
     ++give_back_epoch_;
@@ -167,7 +170,10 @@ void Scheduler::on_kv_reserved(const KvReserved& reply) {
   sequence->reported = sequence->known();
   sequence->refused_epoch.reset();
   sequence->passes = 0;
-  if (!sequence->cached_tokens) sequence->cached_tokens = reply.cached_tokens;
+  if (!sequence->cached_tokens) {
+    sequence->cached_tokens = reply.cached_tokens;
+    start_import(*sequence);
+  }
   for (auto& [rank, waiting] : waiting_) {
     if (rank > sequence->rank) break;
     if (waiting->state == Sequence::State::kWaiting && waiting->refused_epoch) ++waiting->passes;
@@ -224,8 +230,10 @@ void Scheduler::on_step_result(StepResult result) {
   for (size_t i = 0; i < planned.size(); ++i) {
     Sequence* sequence = find(planned[i].sequence);
     TROUPE_ASSERT(sequence != nullptr, planned[i].sequence);
+    // A prompt computed for others stays until they have it.
+    const bool kept = sequence->spec.prefill_only && result.slices[i].status.ok();
     accept_slice(planned[i], std::move(result.slices[i]), *sequence, commit);
-    if (sequence->cancelled || sequence->ended) leaving.push_back(sequence);
+    if (sequence->cancelled || (sequence->ended && !kept)) leaving.push_back(sequence);
   }
   // First the commits, so that what leaves stays as cache.
   if (!commit.items.empty()) actions_.kv.emplace_back(std::move(commit));
@@ -254,7 +262,7 @@ void Scheduler::accept_slice(const SliceInFlight& planned, SliceResult&& slice, 
     accept_scores(sequence, position, std::move(slice.prompt_scores));
   if (slice.sampled) return accept_token(sequence, std::move(slice.token));
   if (sequence.spec.params->max_tokens == 0 && sequence.computed == sequence.known()) {
-    TROUPE_ASSERT(!sequence.scoring(), slice.sequence, sequence.scores);
+    TROUPE_ASSERT(!sequence.scoring(), sequence.spec.id, sequence.scores);
     stats_.prompt_tokens += sequence.prompt_tokens();
     end(sequence, FinishReason::kLength, -1);
   }
@@ -305,24 +313,73 @@ void Scheduler::add_commit(Sequence& sequence, KvCommit& commit) {
   commit.items.push_back(std::move(item));
 }
 
+// Only after the first reserve: what a preempted sequence lost is computed here.
+void Scheduler::start_import(Sequence& sequence) {
+  const uint32_t tokens = sequence.prompt_tokens() - 1;  // the last one is computed, for its logits
+  if (sequence.spec.import_tokens_min == 0 || sequence.computed >= tokens) return;
+  if (tokens - sequence.computed < sequence.spec.import_tokens_min) return;
+  const uint32_t first = sequence.computed / kBlockTokens;
+  // A block that is imported need not be filled by copy.
+  if (std::exchange(sequence.copy, std::nullopt)) sequence.commit_due = true;
+  sequence.computed = first * kBlockTokens;
+  sequence.importing = true;
+  sequence.imported_first_block = first;
+  ++stats_.importing;
+  Import import{.sequence = sequence.spec.id, .first_block = first, .blocks = {}, .tokens = tokens};
+  import.blocks.assign(sequence.blocks.begin() + first,
+                       sequence.blocks.begin() + static_cast<ptrdiff_t>(blocks_for(tokens)));
+  actions_.kv.emplace_back(KvLease{.sequence = sequence.spec.id, .first_block = first});
+  actions_.imports.push_back(std::move(import));
+}
+
+void Scheduler::on_import_ended(SequenceId id, uint32_t blocks, uint32_t cached_tokens) {
+  Sequence* sequence = find(id);
+  if (sequence == nullptr || !sequence->importing) return;
+  sequence->importing = false;
+  TROUPE_ASSERT(stats_.importing > 0, id);
+  --stats_.importing;
+  const uint32_t tokens = sequence->prompt_tokens() - 1;
+  const uint32_t end = (sequence->imported_first_block + blocks) * kBlockTokens;
+  TROUPE_ASSERT(sequence->imported_first_block + blocks <= blocks_for(tokens), id, blocks);
+  sequence->computed = std::min(end, tokens);
+  TROUPE_ASSERT(sequence->cached_tokens.has_value(), id);
+  sequence->cached_tokens =
+      std::max(*sequence->cached_tokens, std::min(cached_tokens, sequence->computed));
+  actions_.kv.emplace_back(KvEndLease{.sequence = id});
+  KvCommit commit;
+  add_commit(*sequence, commit);
+  if (!commit.items.empty()) actions_.kv.emplace_back(std::move(commit));
+  if (sequence->cancelled) release_and_forget(*sequence);
+}
+
 void Scheduler::fail_all(const Status& status) {
   TROUPE_ASSERT(!status.ok(), status.message());
   step_in_flight_.reset();
   slices_in_flight_.clear();
   extends_answered_ = extends_sent_;
-  for (ByRank* home : {&running_, &waiting_}) {
-    while (!home->empty()) {
-      Sequence& sequence = *home->begin()->second;
-      sequence.in_flight = 0;
-      if (!sequence.cancelled) emission_of(sequence).failed = status;
-      release_and_forget(sequence);
-    }
+  std::vector<Sequence*> all;
+  for (ByRank* home : {&running_, &waiting_})
+    for (const auto& [rank, sequence] : *home) all.push_back(sequence);
+  for (Sequence* sequence : all) {
+    sequence->in_flight = 0;
+    if (!sequence->cancelled && !sequence->ended) emission_of(*sequence).failed = status;
+    sequence->cancelled = true;
+    if (!sequence->importing) release_and_forget(*sequence);
   }
-  TROUPE_ASSERT(idle(), sequences_.size());
+  TROUPE_ASSERT(sequences_.size() == stats_.importing, sequences_.size(), stats_.importing);
 }
 
 bool Scheduler::idle() const {
   return sequences_.empty() && !step_in_flight_;
+}
+
+uint64_t Scheduler::queued_tokens() const {
+  uint64_t tokens = 0;
+  for (const auto& [id, sequence] : sequences_) {
+    const bool resting = sequence->importing || sequence->cancelled || sequence->ended;
+    if (!resting) tokens += sequence->known() - sequence->computed;
+  }
+  return tokens;
 }
 
 SchedulerStats Scheduler::stats() const {
@@ -337,6 +394,7 @@ void Scheduler::check_invariants() const {
   TROUPE_ASSERT(step_in_flight_.has_value() == !slices_in_flight_.empty(),
                 slices_in_flight_.size());
   uint32_t reserving = 0;
+  uint32_t importing = 0;
   size_t in_flight = 0;
   for (const auto& [id, sequence] : sequences_) {
     const bool is_running = sequence->state == Sequence::State::kRunning;
@@ -345,13 +403,16 @@ void Scheduler::check_invariants() const {
     if (sequence->state == Sequence::State::kReserving) ++reserving;
     if (sequence->in_flight > 0) ++in_flight;
     TROUPE_ASSERT(is_running || sequence->in_flight == 0, id, sequence->in_flight);
-    TROUPE_ASSERT(!sequence->ended, id);
+    TROUPE_ASSERT(!sequence->ended || sequence->spec.prefill_only, id);
+    TROUPE_ASSERT(!sequence->importing || (is_running && sequence->in_flight == 0), id);
+    if (sequence->importing) ++importing;
     TROUPE_ASSERT(sequence->computed + sequence->in_flight <= sequence->known(), id);
     if (is_running)
       TROUPE_ASSERT(sequence->computed + sequence->in_flight <= sequence->capacity(), id);
     TROUPE_ASSERT(sequence->known() < options_.context_tokens + 1, id, sequence->known());
   }
   TROUPE_ASSERT(reserving == reserves_outstanding_, reserving, reserves_outstanding_);
+  TROUPE_ASSERT(importing == stats_.importing, importing, stats_.importing);
   TROUPE_ASSERT(in_flight == slices_in_flight_.size(), in_flight, slices_in_flight_.size());
   TROUPE_ASSERT(running_.size() + reserving <= options_.running_max, running_.size(), reserving);
 }

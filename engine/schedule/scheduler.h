@@ -56,6 +56,21 @@ struct SequenceSpec {
   std::string cache_salt;
   TimePoint arrival{};
   std::optional<TimePoint> deadline;
+  // When at least this many prompt tokens are not cached, their KV is imported instead of computed,
+  // all but the last token's: see Import. 0: never. Not together with prompt scores.
+  uint32_t import_tokens_min = 0;
+  // KV of the whole prompt is computed and nothing sampled. The sequence ends with kLength when
+  // that is done, but keeps its blocks, for those who read them, until it is cancelled.
+  bool prefill_only = false;
+};
+
+// The reserved blocks of a sequence that wait to be filled from elsewhere, with KV of positions
+// [16 first_block, tokens). The sequence rests until on_import_ended().
+struct Import {
+  SequenceId sequence;
+  uint32_t first_block = 0;        // earlier ones are cached here
+  std::vector<BlockIndex> blocks;  // of the sequence, from first_block on; the last may be partial
+  uint32_t tokens = 0;             // the prompt without its last token
 };
 
 // What one sequence has to tell its client. At most one per sequence and take_actions().
@@ -78,13 +93,17 @@ struct Emission {
 struct Actions {
   std::vector<KvRequest> kv;  // send as one message; its order matters
   std::optional<StepPlan> step;
+  std::vector<Import> imports;
   std::vector<Emission> emissions;
-  [[nodiscard]] bool empty() const { return kv.empty() && !step && emissions.empty(); }
+  [[nodiscard]] bool empty() const {
+    return kv.empty() && !step && imports.empty() && emissions.empty();
+  }
 };
 
 struct SchedulerStats {
-  uint32_t running = 0;  // in the batch
-  uint32_t waiting = 0;  // for blocks or a place in the batch
+  uint32_t running = 0;    // in the batch
+  uint32_t waiting = 0;    // for blocks or a place in the batch
+  uint32_t importing = 0;  // of those running
   uint64_t preemptions = 0;
   uint64_t prompt_tokens = 0;  // computed or reused, once per sequence
   uint64_t generated_tokens = 0;
@@ -105,7 +124,7 @@ class Scheduler {
   // it ends there with kLength.
   Status add(SequenceSpec spec);
   // Nothing more is emitted for the sequence. Its blocks go back with the next actions, or, when a
-  // step in flight uses them, with those that follow its result. Harmless when unknown.
+  // step in flight or an import uses them, with those that follow its end. Harmless when unknown.
   void cancel(SequenceId sequence);
 
   void on_kv_reserved(const KvReserved& reply);
@@ -113,8 +132,12 @@ class Scheduler {
   void on_kv_extended(const KvExtended& reply);
   void on_kv_reply(const KvReply& reply);  // dispatches to the three above
   void on_step_result(StepResult result);
+  // An Import is over: its first `blocks` blocks stand, nothing will be written to the others any
+  // more; what is missing is computed here. `cached_tokens`: of the prompt, that the other side did
+  // not have to compute either. Harmless when unknown.
+  void on_import_ended(SequenceId sequence, uint32_t blocks, uint32_t cached_tokens);
   // The device or the KV-cache manager is gone: every sequence fails with `status`, blocks are
-  // released, the step in flight is forgotten.
+  // released (those of an import when it has ended), the step in flight is forgotten.
   void fail_all(const Status& status);
 
   [[nodiscard]] Actions take_actions();
@@ -122,7 +145,9 @@ class Scheduler {
   // No sequence is known and no step is in flight.
   [[nodiscard]] bool idle() const;
   [[nodiscard]] SchedulerStats stats() const;  // O(1)
-  void check_invariants() const;               // O(n); aborts on a broken one
+  // Tokens known that are neither computed nor being imported. O(n).
+  [[nodiscard]] uint64_t queued_tokens() const;
+  void check_invariants() const;  // O(n); aborts on a broken one
 
  private:
   struct Sequence;
@@ -156,6 +181,7 @@ class Scheduler {
   void ask_extends();
   void ask_reserves();
   void send_reserve(Sequence& sequence);
+  void start_import(Sequence& sequence);
   void plan_step();
   void add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan);
 

@@ -66,6 +66,8 @@ Scheduler::Sequence* Scheduler::find_victim(const Rank& above) {
     for (auto entry = home->rbegin(); entry != home->rend() && entry->first > above; ++entry) {
       Sequence* candidate = entry->second;
       if (candidate->blocks.empty() || candidate->state == Sequence::State::kReserving) continue;
+      // Others read or write their blocks.
+      if (candidate->spec.prefill_only || candidate->importing) continue;
       if (victim == nullptr || candidate->rank > victim->rank) victim = candidate;
       break;
     }
@@ -98,7 +100,7 @@ void Scheduler::preempt(Sequence& victim, uint32_t blocks_missing) {
 void Scheduler::ask_extends() {
   KvExtend extend;
   for (const auto& [rank, sequence] : running_) {
-    if (sequence->cancelled) continue;
+    if (sequence->cancelled || sequence->importing || sequence->ended) continue;
     const uint32_t known = sequence->known() + (sequence->sample_in_flight ? 1 : 0);
     // Everything known when it was admitted has its place already.
     if (sequence->computed + sequence->in_flight + 1 < known) continue;
@@ -162,6 +164,7 @@ void Scheduler::plan_step() {
   // Those who decode first: one token each, and a client is reading along.
   for (const auto& [rank, sequence] : running_) {
     if (budget == 0) break;
+    if (sequence->importing || sequence->cancelled) continue;
     if (sequence->known() - sequence->computed != 1) continue;
     if (sequence->computed >= sequence->capacity()) continue;  // misses this step
     add_slice(*sequence, 1, plan);
@@ -169,7 +172,7 @@ void Scheduler::plan_step() {
   }
   for (const auto& [rank, sequence] : running_) {
     if (budget == 0) break;
-    if (sequence->in_flight > 0) continue;
+    if (sequence->in_flight > 0 || sequence->importing || sequence->cancelled) continue;
     const uint32_t end = std::min(sequence->known(), sequence->capacity());
     if (end <= sequence->computed) continue;
     const uint32_t tokens = std::min(end - sequence->computed, budget);

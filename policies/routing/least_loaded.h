@@ -3,11 +3,13 @@
 
 namespace troupe {
 
-// The accepting worker with the fewest requests; among equals the one with the fewest prompt
-// tokens; among equals the lowest id.
+// Decodes at the accepting worker with the fewest requests; among equals the one with the fewest
+// prompt tokens; among equals the lowest id. Has the prompt computed by the accepting prefill
+// worker that is predicted to be through with what it has soonest, if there is any and the decode
+// worker imports.
 class LeastLoaded final : public RoutingPolicy {
  public:
-  [[nodiscard]] std::optional<size_t> decide(const RouteView& view) const override;
+  [[nodiscard]] std::optional<RoutePlan> decide(const RouteView& view) const override;
 };
 
 }  // namespace troupe

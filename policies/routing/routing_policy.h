@@ -1,5 +1,5 @@
 #pragma once
-// Chooses the worker of a request. A policy is a pure function: it sees values and returns a
+// Chooses the workers of a request. A policy is a pure function: it sees values and returns a
 // decision; it cannot send, wait, or see an actor.
 
 #include <cstdint>
@@ -13,8 +13,14 @@ namespace troupe {
 struct WorkerView {
   WorkerId id;
   bool accepting = false;      // alive, not stalled, not draining
-  uint32_t requests = 0;       // routed there and not finished
+  bool decodes = true;         // may be the plan's decode worker …
+  bool prefills = false;       // … or its prefill worker
+  bool imports = false;        // as a decode worker, may have prompts computed by a prefill worker
+  uint32_t requests = 0;       // that this router routed there and that have not finished
   uint64_t prompt_tokens = 0;  // of those requests
+  // Prompt tokens that it has still to compute, as it said last, and what was sent to it since.
+  uint64_t queued_tokens = 0;
+  double seconds_per_token = 0.0;  // of prompt, as it learned; 0: unknown
 };
 
 struct RouteView {
@@ -22,11 +28,19 @@ struct RouteView {
   uint32_t prompt_tokens = 0;           // of the request to place
 };
 
+// Indices into view.workers, of workers that accept.
+struct RoutePlan {
+  size_t decode = 0;
+  std::optional<size_t> prefill;      // none: the prompt is computed where it is decoded
+  double prefill_wait_seconds = 0.0;  // predicted, until the prefill worker can begin
+  bool operator==(const RoutePlan&) const = default;
+};
+
 class RoutingPolicy {
  public:
   virtual ~RoutingPolicy() = default;
-  // Index into view.workers of one that accepts, or nothing when none does.
-  [[nodiscard]] virtual std::optional<size_t> decide(const RouteView& view) const = 0;
+  // Nothing when no worker that decodes accepts.
+  [[nodiscard]] virtual std::optional<RoutePlan> decide(const RouteView& view) const = 0;
 };
 
 }  // namespace troupe

@@ -123,6 +123,11 @@ KvLayout CpuBackend::kv_layout(KvHandle kv) const {
   return kv_pools_.get(kv).layout;
 }
 
+std::span<std::byte> CpuBackend::kv_memory(KvHandle kv) {
+  const KvPool& pool = kv_pools_.get(kv);
+  return {pool.base, pool.shape.layers * pool.layout.layer_bytes};
+}
+
 void CpuBackend::copy_block(KvHandle kv, BlockIndex from, BlockIndex to) {
   kv_pools_.copy_block(kv, from, to);
 }

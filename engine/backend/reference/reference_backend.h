@@ -42,6 +42,7 @@ class ReferenceBackend final : public Backend {
 
   [[nodiscard]] Result<KvHandle> allocate_kv(const KvShape& shape) override;
   [[nodiscard]] KvLayout kv_layout(KvHandle kv) const override;
+  [[nodiscard]] std::span<std::byte> kv_memory(KvHandle kv) override;
   void copy_block(KvHandle kv, BlockIndex from, BlockIndex to) override;
 
   [[nodiscard]] Status prepare(uint32_t rows_max) override;

@@ -97,15 +97,16 @@ struct World {
   World() {
     BOOST_REQUIRE(transport.bind("gateway", queue).ok());
     router = spawn_router(*system, clock, outbox, policy,
-                          {8, {{WorkerId(0), "worker"}}, {"gateway"}});
+                          {8, "router", {"gateway"}});
     router_inbox = std::make_unique<wire::ActorInbox>(router);
     BOOST_REQUIRE(transport.bind("router", *router_inbox).ok());
     device = system->spawn(counting_device);
     DecodeOptions options;
     options.scheduler.blocks_total = 16;
     options.scheduler.context_tokens = 128;
-    decode = spawn_decode(*system, clock, outbox, metrics, options, device,
-                          spawn_kv_cache_manager(*system, manager, metrics));
+    decode = spawn_decode(*system, clock, outbox, metrics, options, {}, device,
+                          spawn_kv_cache_manager(*system, manager, metrics))
+                 .actor;
     decode_inbox = std::make_unique<wire::ActorInbox>(decode);
     BOOST_REQUIRE(transport.bind("worker", *decode_inbox).ok());
     settle();

@@ -24,7 +24,7 @@ struct Fixture final : WorkerPorts {
     options.scheduler.blocks_total = blocks;
     options.scheduler.context_tokens = 2048;
     options.scheduler.end_tokens = {kEnd};
-    return std::make_unique<DecodeCore>(clock, outbox, *this, metrics, options);
+    return std::make_unique<DecodeCore>(clock, outbox, *this, nullptr, metrics, options);
   }
   void ask_kv(std::vector<KvRequest> requests) override { kv.push_back(std::move(requests)); }
   void submit(StepPlan plan) override { plans.push_back(std::move(plan)); }
@@ -36,7 +36,7 @@ struct Fixture final : WorkerPorts {
       kv.pop_front();
       std::vector<KvReply> replies;
       manager.on_requests(requests, replies);
-      if (!replies.empty()) decode->on_kv_replies(replies);
+      decode->on_kv_replies(replies, manager.stats());
     }
     decode->check_invariants();
     manager.check_invariants();
@@ -65,6 +65,7 @@ struct Fixture final : WorkerPorts {
   void route(uint64_t id, uint32_t choices = 1, uint32_t max_tokens = 4, uint32_t attempt = 1) {
     wire::Routed routed;
     routed.attempt = attempt;
+    routed.router = "router";
     routed.request.id = RequestId(id);
     routed.request.gateway = "g";
     routed.request.prompt = {5, 6, 7};

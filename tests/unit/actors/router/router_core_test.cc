@@ -12,11 +12,28 @@ constexpr auto kInterval = limits::kHeartbeatInterval;
 
 struct Fixture {
   explicit Fixture(uint32_t in_flight_max = 4)
-      : router(clock, outbox, policy,
-               {in_flight_max, {{WorkerId(0), "w0"}, {WorkerId(1), "w1"}}, {"g"}}) {}
+      : router(clock, outbox, policy, {in_flight_max, "router", {"g"}}) {}
 
+  static wire::Heartbeat heartbeat(uint32_t worker) {
+    wire::Heartbeat heartbeat;
+    heartbeat.worker = WorkerId(worker);
+    heartbeat.incarnation = 1;
+    heartbeat.endpoint = "w" + std::to_string(worker);
+    heartbeat.model = "digest";
+    return heartbeat;
+  }
   void beat(uint32_t worker, uint64_t incarnation = 1, bool stalled = false) {
-    router.on_heartbeat({WorkerId(worker), incarnation, stalled, kInterval});
+    wire::Heartbeat message = heartbeat(worker);
+    message.incarnation = incarnation;
+    message.stalled = stalled;
+    message.step_age = kInterval;
+    router.on_heartbeat(message);
+  }
+  void beat_as(uint32_t worker, wire::Role role, wire::Load load = {}) {
+    wire::Heartbeat message = heartbeat(worker);
+    message.role = role;
+    message.load = load;
+    router.on_heartbeat(message);
   }
   void accept(uint64_t id, size_t prompt = 3) {
     wire::Request request;
@@ -177,6 +194,136 @@ BOOST_AUTO_TEST_CASE(gateways_hear_about_health_when_it_changes_and_at_every_tic
   BOOST_TEST(!f.outbox.take<wire::Health>("g").back().reason.empty());
   f.beat(0);
   BOOST_TEST(f.outbox.take<wire::Health>("g").back().healthy);
+}
+
+BOOST_AUTO_TEST_CASE(a_worker_that_nobody_announced_is_known_by_its_heartbeat) {
+  Fixture f;
+  f.beat(7);
+  f.accept(1);
+  const auto routed = f.outbox.take<wire::Routed>("w7");
+  BOOST_REQUIRE(routed.size() == 1U);
+  BOOST_TEST(routed[0].router == "router");
+  BOOST_TEST(routed[0].prefill.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_decode_worker_gets_the_prefill_worker_that_is_free_soonest) {
+  Fixture f;
+  f.beat_as(0, wire::Role::kDecode);
+  wire::Load busy;
+  busy.queued_tokens = 1000;
+  busy.seconds_per_token = 0.001;
+  f.beat_as(1, wire::Role::kPrefill, busy);
+  wire::Load slow;
+  slow.queued_tokens = 100;
+  slow.seconds_per_token = 0.005;
+  f.beat_as(2, wire::Role::kPrefill, slow);
+  f.accept(1, 400);
+  auto routed = f.outbox.take<wire::Routed>("w0");
+  BOOST_REQUIRE(routed.size() == 1U);
+  BOOST_TEST(routed[0].prefill == "w2");
+  BOOST_TEST(routed[0].prefill_wait.count() == 500);
+  // What was sent there counts until the next heartbeat says so itself.
+  f.accept(2, 400);
+  BOOST_TEST(f.outbox.take<wire::Routed>("w0").back().prefill == "w1");
+  f.beat_as(2, wire::Role::kPrefill, slow);
+  f.accept(3, 400);
+  BOOST_TEST(f.outbox.take<wire::Routed>("w0").back().prefill == "w2");
+}
+
+BOOST_AUTO_TEST_CASE(
+    a_mixed_worker_computes_its_prompts_and_a_prefill_worker_alone_serves_nothing) {
+  Fixture f;
+  f.beat_as(1, wire::Role::kPrefill);
+  BOOST_TEST(!f.router.health().healthy);
+  f.accept(1);
+  BOOST_TEST(f.rejected().size() == 1U);
+  f.beat_as(0, wire::Role::kMixed);
+  f.accept(2);
+  BOOST_TEST(f.outbox.take<wire::Routed>("w0").back().prefill.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_draining_worker_keeps_what_it_has_and_gets_nothing_new) {
+  Fixture f;
+  f.beat(0);
+  f.accept(1);
+  wire::Heartbeat message = Fixture::heartbeat(0);
+  message.draining = true;
+  f.router.on_heartbeat(message);
+  f.accept(2);
+  BOOST_TEST(f.router.requests_in_flight() == 1U);
+  BOOST_REQUIRE(f.rejected().size() == 1U);
+  BOOST_TEST(f.rejected()[0].request == RequestId(2));
+  message.left = true;
+  f.router.on_heartbeat(message);  // it gave up on what still ran
+  BOOST_TEST(f.rejected().size() == 2U);
+  BOOST_TEST(f.router.requests_in_flight() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_worker_with_another_model_is_refused_with_both_digests) {
+  Fixture f;
+  f.beat(0);
+  wire::Heartbeat other = Fixture::heartbeat(1);
+  other.model = "another";
+  f.router.on_heartbeat(other);
+  const auto refused = f.outbox.take<wire::Refused>("w1");
+  BOOST_REQUIRE(refused.size() == 1U);
+  BOOST_TEST(refused[0].reason.find("digest") != std::string::npos);
+  BOOST_TEST(refused[0].reason.find("another") != std::string::npos);
+  BOOST_TEST(f.router.health().workers.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(two_workers_of_one_name_are_not_mixed_up) {
+  Fixture f;
+  f.beat(0);
+  wire::Heartbeat other = Fixture::heartbeat(0);
+  other.endpoint = "elsewhere";
+  f.router.on_heartbeat(other);
+  BOOST_TEST(f.outbox.take<wire::Refused>("elsewhere").size() == 1U);
+  f.accept(1);
+  BOOST_TEST(f.outbox.take<wire::Routed>("w0").size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_node_takes_its_workers_along_until_they_are_heard_of_again) {
+  Fixture f;
+  wire::Heartbeat remote = Fixture::heartbeat(0);
+  remote.endpoint = "10.0.0.7:7000/worker";
+  f.router.on_heartbeat(remote);
+  f.beat(1);
+  f.accept(1);
+  f.accept(2);
+  f.router.on_peer_lost("10.0.0.7:7000", "silent");
+  BOOST_REQUIRE(f.rejected().size() == 1U);
+  BOOST_TEST(f.rejected()[0].request == RequestId(1));
+  BOOST_TEST(!f.router.health().workers[0].accepting);
+  f.router.check_invariants();
+  f.router.on_heartbeat(remote);
+  BOOST_TEST(f.router.health().workers[0].accepting);
+}
+
+BOOST_AUTO_TEST_CASE(a_worker_lost_for_long_is_forgotten) {
+  Fixture f;
+  f.beat(0);
+  f.beat(1);
+  f.pass(limits::kHeartbeatTimeout + 2 * kInterval);
+  BOOST_TEST(f.router.health().workers.size() == 2U);
+  BOOST_TEST(f.router.health().workers[0].state.find("lost") == 0U);
+  f.pass(limits::kLostWorkerKept);
+  BOOST_TEST(f.router.health().workers.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(an_observer_hears_of_health_while_it_asks) {
+  Fixture f;
+  f.beat(0);
+  f.router.on_observe({"monitor"});
+  f.router.on_tick();
+  const auto told = f.outbox.take<wire::Health>("monitor");
+  BOOST_REQUIRE(told.size() == 1U);
+  BOOST_REQUIRE(told[0].workers.size() == 1U);
+  BOOST_TEST(told[0].workers[0].endpoint == "w0");
+  f.pass(limits::kHeartbeatTimeout + 2 * kInterval);
+  const size_t so_far = f.outbox.take<wire::Health>("monitor").size();
+  f.pass(kInterval);
+  BOOST_TEST(f.outbox.take<wire::Health>("monitor").size() == so_far);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

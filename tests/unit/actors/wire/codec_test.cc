@@ -87,7 +87,8 @@ std::vector<Message> every_message() {
   failed.end = End{};
   failed.end->error = {StatusCode::kContextLength, "too long", "prompt"};
   return {Accepted{full_request()},
-          Routed{full_request(), 3, "10.0.0.7:7000/worker"},
+          Routed{full_request(), 3, "10.0.0.7:7000/worker", std::chrono::milliseconds(250),
+                 "10.0.0.7:7000/router"},
           Rejected{RequestId(7),
                    1,
                    {StatusCode::kResourceExhausted, "full", ""},

@@ -1,0 +1,51 @@
+#pragma once
+// Landings over KV blocks: which blocks of each have arrived whole.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "actors/decode/landing_port.h"
+#include "actors/worker/kv_memory.h"
+
+namespace troupe {
+
+// Thread-safe: opened and closed by the worker, filled on the transport's thread.
+class KvLandings final : public LandingPort, public LandingObserver {
+ public:
+  // The first `blocks` blocks of the landing stand whole, and nothing is written there any more.
+  // Called on the transport's thread or inside close(); must not block.
+  using Closed = std::function<void(uint64_t landing, uint32_t blocks)>;
+
+  // `transport` must outlive this object, which must outlive its landings: destroy it when all have
+  // been closed, or after the transport has ended. `kv.memory` is registered there.
+  KvLandings(Transport& transport, const KvMemory& kv, Closed closed);
+  ~KvLandings() override;
+
+  [[nodiscard]] Result<BulkTicket> open(std::span<const BlockIndex> blocks, uint64_t label_high,
+                                        uint64_t label_low) override;
+  void close(uint64_t landing) override;
+
+  void on_landed(uint64_t landing, uint64_t offset, uint64_t bytes) override;
+  void on_retracted(uint64_t landing) override;
+
+ private:
+  struct Landing {
+    uint32_t blocks = 0;
+    std::vector<bool> arrived;     // of each (layer, block)
+    std::vector<uint32_t> layers;  // arrived whole, of each block
+  };
+
+  void mark(Landing& landing, uint64_t offset, uint64_t bytes) const;
+
+  Transport& transport_;
+  const KvMemory kv_;
+  const Closed closed_;
+  std::mutex mutex_;
+  std::map<uint64_t, Landing> landings_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,71 @@
+#pragma once
+// The workers that a router knows, and what it knows of them. Soft state: a heartbeat makes a
+// worker known, silence makes it lost, and one that stays lost is forgotten.
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/wire/messages.h"
+#include "base/clock.h"
+#include "policies/routing/routing_policy.h"
+#include "troupe/status.h"
+
+namespace troupe {
+
+struct Worker {
+  std::string endpoint;
+  wire::Role role = wire::Role::kMixed;
+  uint64_t incarnation = 0;
+  TimePoint last_heartbeat{};
+  wire::Load load;
+  bool stalled = false, draining = false;
+  // Why no request may be sent to it; empty while it is alive.
+  std::string lost;
+  uint32_t requests = 0;       // of this router, in flight
+  uint64_t prompt_tokens = 0;  // of these
+  uint64_t sent_tokens = 0;    // of prompts, sent there to be computed since its last heartbeat
+
+  [[nodiscard]] bool accepting() const { return lost.empty() && !stalled && !draining; }
+};
+
+class WorkerTable {
+ public:
+  using Workers = std::map<WorkerId, Worker>;
+
+  // What a heartbeat changed.
+  struct Change {
+    Worker* worker = nullptr;
+    std::string lost;  // why requests sent to it before are lost; empty: they are not
+  };
+
+  // kInvalidArgument: the heartbeat does not fit what is known; the message names both values.
+  // kResourceExhausted: kWorkersMax are known.
+  [[nodiscard]] Result<Change> take(const wire::Heartbeat& heartbeat, TimePoint now);
+  [[nodiscard]] Worker* find(WorkerId id);
+  [[nodiscard]] const Workers& all() const { return workers_; }
+
+  // Marks the workers of a lost node, or those silent for too long, as lost; returns those that
+  // were not before.
+  [[nodiscard]] std::vector<WorkerId> lose_node(std::string_view node, const std::string& why,
+                                                TimePoint now);
+  [[nodiscard]] std::vector<WorkerId> lose_silent(TimePoint now);
+  // We were not running for so long: it was not their silence.
+  void excuse(Duration pause);
+  // Forgets those that have been lost for long.
+  void forget_old(TimePoint now);
+
+  [[nodiscard]] std::vector<WorkerView> views() const;  // in the order of ids, as all()
+  [[nodiscard]] std::vector<wire::WorkerStatus> statuses(TimePoint now) const;
+  // Why no worker can decode; empty when one can.
+  [[nodiscard]] std::string unhealthy() const;
+
+ private:
+  [[nodiscard]] Status check(const wire::Heartbeat& heartbeat) const;
+
+  Workers workers_;
+  std::string model_;  // digest; of the first worker
+};
+
+}  // namespace troupe

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "base/assert.h"
@@ -13,6 +14,16 @@ namespace troupe {
 namespace {
 
 constexpr size_t kShownBytesMax = 60;  // of a wrong value, in the message about it
+
+// The type of what a target takes.
+template <class T>
+struct ValueOf {
+  using Type = T;
+};
+template <class T>
+struct ValueOf<std::optional<T>> {
+  using Type = T;
+};
 
 template <class T>
 constexpr bool kWhole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
@@ -98,7 +109,7 @@ bool take(const Setting& setting, const std::string& text, std::string& out) {
 
 template <class T>
 bool take(const Setting& setting, const std::string& text, T& out) {
-  T value{};
+  typename ValueOf<T>::Type value{};
   if (!parse_number(text, value) || !in_range(setting, static_cast<double>(value))) return false;
   if constexpr (std::is_floating_point_v<T>) {
     if (!std::isfinite(value)) return false;
@@ -144,7 +155,7 @@ std::vector<std::string> split_list(const std::string& text) {
 std::string rule_of(const Setting& setting, const SettingTarget& target) {
   return std::visit(
       [&](auto* value) -> std::string {
-        using T = std::remove_pointer_t<decltype(value)>;
+        using T = typename ValueOf<std::remove_pointer_t<decltype(value)>>::Type;
         if constexpr (std::is_same_v<T, bool>) return "true or false";
         if constexpr (std::is_floating_point_v<T>) return "a number" + range_text<T>(setting);
         if constexpr (kWhole<T>) return "a whole number" + range_text<T>(setting);
@@ -159,7 +170,7 @@ std::string rule_of(const Setting& setting, const SettingTarget& target) {
 std::string type_label(const Setting& setting, const SettingTarget& target) {
   return std::visit(
       [&](auto* value) -> std::string {
-        using T = std::remove_pointer_t<decltype(value)>;
+        using T = typename ValueOf<std::remove_pointer_t<decltype(value)>>::Type;
         if constexpr (std::is_same_v<T, bool>) return "";
         if constexpr (std::is_same_v<T, std::vector<std::string>>) return "TEXT,...";
         if constexpr (std::is_same_v<T, std::string>) {
@@ -204,6 +215,9 @@ std::string toml_of(const SettingTarget& target) {
         using T = std::remove_pointer_t<decltype(value)>;
         if constexpr (std::is_same_v<T, bool>) return *value ? "true" : "false";
         if constexpr (std::is_same_v<T, std::string>) return quoted(*value);
+        if constexpr (std::is_same_v<T, std::optional<uint16_t>>) {
+          return *value ? std::to_string(**value) : "";
+        }
         if constexpr (std::is_floating_point_v<T>) return number_text(*value);
         if constexpr (kWhole<T>) return std::to_string(*value);
         if constexpr (std::is_same_v<T, std::vector<std::string>>) {

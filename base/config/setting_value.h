@@ -19,7 +19,7 @@ namespace troupe {
 [[nodiscard]] Status assign(const Setting& setting, const SettingTarget& target,
                             const std::string& subject, const std::vector<std::string>& texts);
 
-// The value as TOML writes it, and as a flag takes it.
+// The value as TOML writes it, and as a flag takes it; empty for an optional that is.
 [[nodiscard]] std::string toml_of(const SettingTarget& target);
 [[nodiscard]] std::string flag_text_of(const SettingTarget& target);
 

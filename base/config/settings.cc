@@ -39,6 +39,11 @@ bool fits(const FileValue& value, const SettingTarget& target) {
   return value.kind == Kind::kWhole || (takes_fractions && value.kind == Kind::kNumber);
 }
 
+std::string example(const std::string& name, const SettingTarget& target) {
+  const std::string value = toml_of(target);
+  return value.empty() ? "" : "; write for example " + name + " = " + value;
+}
+
 }  // namespace
 
 class Settings::Impl {
@@ -190,8 +195,7 @@ class Settings::Impl {
       }
       if (!fits(value, entry->target)) {
         return invalid_argument(subject + " must be " + rule_of(entry->setting, entry->target) +
-                                ", not " + to_string(value.kind) + "; write for example " + name +
-                                " = " + toml_of(entry->target));
+                                ", not " + to_string(value.kind) + example(name, entry->target));
       }
       TROUPE_RETURN_IF_ERROR(assign_texts(
           *entry, subject,
@@ -232,19 +236,24 @@ class Settings::Impl {
   }
 
   [[nodiscard]] std::string print() const {
-    std::vector<std::string> lines;
+    std::vector<std::string> values;
     size_t width = 0;
     for (const Entry& entry : entries_) {
-      const std::string value = entry.setting.secret && !flag_text_of(entry.target).empty()
-                                    ? "\"(hidden)\""
-                                    : toml_of(entry.target);
-      lines.push_back(entry.setting.name + " = " + value);
-      width = std::max(width, lines.back().size());
+      const bool hide = entry.setting.secret && !flag_text_of(entry.target).empty();
+      values.push_back(hide ? "\"(hidden)\"" : toml_of(entry.target));
+      if (!values.back().empty()) {
+        width = std::max(width, entry.setting.name.size() + values.back().size());
+      }
     }
     std::string out = "[" + program_ + "]\n";
-    for (size_t i = 0; i < lines.size(); ++i) {
-      out +=
-          lines[i] + std::string(width - lines[i].size(), ' ') + "  # " + entries_[i].origin + "\n";
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const std::string& name = entries_[i].setting.name;
+      if (values[i].empty()) {
+        out += "# " + name + " is not set\n";
+        continue;
+      }
+      out += name + " = " + values[i] + std::string(width - name.size() - values[i].size(), ' ') +
+             "  # " + entries_[i].origin + "\n";
     }
     return out;
   }

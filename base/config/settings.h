@@ -50,10 +50,12 @@ struct Setting {
   std::string alias;  // another spelling of the flag, without dashes; flags only
 };
 
-// Where a value goes. A list is written a,b,c in flags and variables (a flag may also be repeated),
-// and as an array in the file. A bool's flag stands alone or as --name=false.
-using SettingTarget = std::variant<bool*, uint16_t*, uint32_t*, uint64_t*, int32_t*, float*,
-                                   double*, std::string*, std::vector<std::string>*>;
+// Where a value goes. An optional stays empty, and prints as a comment, unless it is set. A list is
+// written a,b,c in flags and variables (a flag may also be repeated), and as an array in the file.
+// A bool's flag stands alone or as --name=false.
+using SettingTarget =
+    std::variant<bool*, uint16_t*, uint32_t*, uint64_t*, int32_t*, float*, std::optional<uint16_t>*,
+                 double*, std::string*, std::vector<std::string>*>;
 
 // What the program does next: run, or print `output` (on standard output if exit_code is 0, else on
 // standard error) and end.

@@ -20,6 +20,7 @@ struct Options {
   std::vector<std::string> join;
   bool cluster = false;
   double drain_seconds = 30.0;
+  std::optional<uint16_t> rpc_port;
   std::string secret;
 };
 
@@ -52,6 +53,7 @@ Run run(std::vector<const char*> flags, const Environment& environment = {},
   settings.add({.name = "cluster", .help = "Many processes"}, &options.cluster);
   settings.add({.name = "drain-seconds", .help = "Patience", .least = 0.5, .most = 3600},
                &options.drain_seconds);
+  settings.add({.name = "rpc-port", .help = "RPC"}, &options.rpc_port);
   settings.add({.name = "secret", .help = "The secret", .secret = true}, &options.secret);
   flags.insert(flags.begin(), "troupe-decode");
   out.parsed = settings.parse(static_cast<int>(flags.size()), flags.data());
@@ -146,6 +148,18 @@ BOOST_AUTO_TEST_CASE(every_type_is_read_from_every_place) {
   BOOST_TEST(run({"m", "--cluster"}).options.cluster);
 }
 
+BOOST_AUTO_TEST_CASE(an_optional_is_empty_unless_it_is_set) {
+  BOOST_TEST(!run({"m"}).options.rpc_port.has_value());
+  BOOST_TEST(run({"m", "--rpc-port", "0"}).options.rpc_port.value() == 0);
+  check_refused(run({"m", "--rpc-port", "65536"}),
+                "--rpc-port must be a whole number from 0 to 65535");
+  const ScratchFile file("rpc-port = true\n");
+  const std::string path = file.path();
+  check_refused(run({"m", "--config", path.c_str()}),
+                ":1: rpc-port must be a whole number from 0 to 65535, not true or false\n");
+  BOOST_TEST(says(run({"--print-config", "--rpc-port=9"}), "rpc-port = 9"));
+}
+
 BOOST_AUTO_TEST_CASE(a_list_may_be_one_text_in_the_file) {
   const ScratchFile file("join = \"x:1,y:2\"\n");
   const std::string path = file.path();
@@ -223,6 +237,7 @@ BOOST_AUTO_TEST_CASE(print_config_shows_each_value_with_its_origin_and_no_secret
                  "join = []            # default\n"
                  "cluster = false      # default\n"
                  "drain-seconds = 30   # default\n"
+                 "# rpc-port is not set\n"
                  "secret = \"(hidden)\"  # variable TROUPE_SECRET\n");
 }
 

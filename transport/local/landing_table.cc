@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <string>
 
 #include "base/assert.h"
@@ -72,21 +71,32 @@ void LandingTable::retract_all() {
   for (const uint64_t number : open) retract(number);
 }
 
-Result<ByteRanges> LandingTable::begin_write(const BulkTicket& ticket, uint64_t offset,
-                                             uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+Result<const LandingTable::Landing*> LandingTable::find(const BulkTicket& ticket, uint64_t offset,
+                                                        uint64_t bytes) const {
   const auto found = landings_.find(ticket.landing);
   if (found == landings_.end() || found->second.retracted || found->second.ticket != ticket) {
     return Status{StatusCode::kNotFound,
                   "no landing is open for this ticket; it was retracted, or belongs to another"};
   }
-  Landing& landing = found->second;
-  const uint64_t size = landing.ends.back();
+  const uint64_t size = found->second.ends.back();
   if (bytes == 0 || offset > size || bytes > size - offset) {
     return invalid_argument("a part of " + std::to_string(bytes) + " bytes at " +
                             std::to_string(offset) + " does not fit the landing of " +
                             std::to_string(size) + " bytes");
   }
+  return &found->second;
+}
+
+Status LandingTable::check(const BulkTicket& ticket, uint64_t offset, uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  return find(ticket, offset, bytes).status();
+}
+
+Result<ByteRanges> LandingTable::begin_write(const BulkTicket& ticket, uint64_t offset,
+                                             uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  TROUPE_ASSIGN_OR_RETURN(const Landing* const found, find(ticket, offset, bytes));
+  const Landing& landing = *found;
   ByteRanges out;
   auto index = static_cast<size_t>(
       std::upper_bound(landing.ends.begin(), landing.ends.end(), offset) - landing.ends.begin());
@@ -105,7 +115,7 @@ Result<ByteRanges> LandingTable::begin_write(const BulkTicket& ticket, uint64_t 
     bytes -= here.size();
     ++index;
   }
-  ++landing.writers;
+  ++landings_.at(ticket.landing).writers;
   return out;
 }
 
@@ -139,12 +149,10 @@ namespace {
 template <class Piece>
 uint64_t checksum(std::span<const Piece> pieces) {
   if (pieces.size() == 1) return XXH3_64bits(pieces[0].data(), pieces[0].size());
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
-                                                                       &XXH3_freeState);
-  TROUPE_ASSERT(state != nullptr);
-  XXH3_64bits_reset(state.get());
-  for (const Piece& piece : pieces) XXH3_64bits_update(state.get(), piece.data(), piece.size());
-  return XXH3_64bits_digest(state.get());
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (const Piece& piece : pieces) XXH3_64bits_update(&state, piece.data(), piece.size());
+  return XXH3_64bits_digest(&state);
 }
 
 }  // namespace

@@ -33,6 +33,8 @@ class LandingTable final {
   void retract(uint64_t landing);
   void retract_all();
 
+  // Whether a part may be written: the errors of begin_write().
+  [[nodiscard]] Status check(const BulkTicket& ticket, uint64_t offset, uint64_t bytes) const;
   // The memory behind bytes [offset, offset + bytes) of the landing, which is the writer's until
   // its end_write(). Ranges that touch in memory come as one. kNotFound, kInvalidArgument: as at
   // MoveDone.
@@ -52,6 +54,10 @@ class LandingTable final {
     size_t writers = 0;
     bool retracted = false;  // takes no new writer; goes with the last one
   };
+
+  // The open landing of a part that fits; needs the lock.
+  [[nodiscard]] Result<const Landing*> find(const BulkTicket& ticket, uint64_t offset,
+                                            uint64_t bytes) const;
 
   mutable std::mutex mutex_;
   std::map<uint64_t, Landing> landings_;

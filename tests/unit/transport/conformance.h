@@ -1,93 +1,115 @@
 #pragma once
 // What every Transport must do, whatever carries its bytes. A transport's own test calls
-// check_conformance() with two of its instances that reach each other (or the same one twice), and
-// a function that waits until what was sent has arrived.
+// check_conformance() with two of its instances that reach each other, or the same one twice.
 
-#include <boost/test/unit_test.hpp>
-
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "base/limits.h"
 #include "troupe/transport.h"
 
 namespace troupe::conformance {
 
-class Collector final : public MessageReceiver {
+// How long anything of a test may take before it counts as hanging.
+inline constexpr std::chrono::seconds kPatience{20};
+
+// Waits on what other threads bring about.
+class Monitor {
  public:
-  void on_message(MessageWords words) override {
-    const std::lock_guard lock(mutex_);
-    received_.push_back(std::move(words));
-  }
-  [[nodiscard]] std::vector<MessageWords> received() const {
-    const std::lock_guard lock(mutex_);
-    return received_;
+  // False: `condition`, evaluated under the lock, did not come true in time.
+  bool wait_until(const std::function<bool()>& condition,
+                  std::chrono::milliseconds patience = kPatience) const {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, patience, condition);
   }
 
- private:
+ protected:
   mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+};
+
+class Collector final : public MessageReceiver, public Monitor {
+ public:
+  void on_message(MessageWords words) override;
+  [[nodiscard]] bool wait_for(size_t messages) const;
+  [[nodiscard]] std::vector<MessageWords> received() const;
+
+ private:
   std::vector<MessageWords> received_;
 };
 
-using Settle = std::function<void(const Collector&, size_t messages)>;
+struct Landed {
+  uint64_t landing, offset, bytes;
+  bool operator==(const Landed&) const = default;
+};
 
-inline void delivers_in_order_and_unchanged(Transport& from, Transport& to, const Settle& settle) {
-  Collector collector;
-  BOOST_REQUIRE(to.bind("ordered", collector).ok());
-  for (uint64_t i = 0; i < 100; ++i) {
-    BOOST_TEST(
-        from.send(to.address_of("ordered"), TrafficClass::kControl, MessageWords(1 + i * 7, i))
-            .ok());
+class LandingLog final : public LandingObserver, public Monitor {
+ public:
+  void on_landed(uint64_t landing, uint64_t offset, uint64_t bytes) override;
+  void on_retracted(uint64_t landing) override;
+  [[nodiscard]] bool wait_for_landed(size_t parts) const;
+  [[nodiscard]] bool wait_for_retracted(size_t landings) const;
+  [[nodiscard]] std::vector<Landed> landed() const;
+  [[nodiscard]] std::vector<uint64_t> retracted() const;
+
+ private:
+  std::vector<Landed> landed_;
+  std::vector<uint64_t> retracted_;
+};
+
+// Counts the ends of parts.
+class Ends final : public Monitor {
+ public:
+  [[nodiscard]] MoveDone done();
+  [[nodiscard]] bool wait_for(size_t parts) const;
+  [[nodiscard]] std::vector<Status> all() const;
+
+ private:
+  std::vector<Status> all_;
+};
+
+class PeerLog final : public PeerObserver, public Monitor {
+ public:
+  void on_peer_joined(std::string_view node, uint64_t incarnation) override;
+  void on_peer_lost(std::string_view node, const Status& why) override;
+  [[nodiscard]] bool wait_for_joined(size_t peers) const;
+  [[nodiscard]] bool wait_for_lost(size_t peers,
+                                   std::chrono::milliseconds patience = kPatience) const;
+  [[nodiscard]] std::vector<std::string> joined() const;  // "node incarnation"
+  [[nodiscard]] std::vector<std::pair<std::string, Status>> lost() const;
+
+ private:
+  std::vector<std::string> joined_;
+  std::vector<std::pair<std::string, Status>> lost_;
+};
+
+// Memory that is registered with a transport as long as it lives, filled by its position.
+class Memory final {
+ public:
+  Memory(Transport& transport, size_t bytes, uint8_t seed);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  [[nodiscard]] std::span<std::byte> span() { return bytes_; }
+  [[nodiscard]] std::span<std::byte> at(size_t offset, size_t bytes) {
+    return span().subspan(offset, bytes);
   }
-  settle(collector, 100);
-  to.unbind("ordered");
-  const auto received = collector.received();
-  BOOST_REQUIRE(received.size() == 100U);
-  for (uint64_t i = 0; i < 100; ++i) BOOST_TEST((received[i] == MessageWords(1 + i * 7, i)));
-}
 
-inline void refuses_what_breaks_a_rule(Transport& from, Transport& to) {
-  Collector collector;
-  BOOST_TEST((to.bind("", collector).code() == StatusCode::kInvalidArgument));
-  BOOST_TEST((to.bind("a/b", collector).code() == StatusCode::kInvalidArgument));
-  BOOST_TEST((from.send("", TrafficClass::kTokens, {1}).code() == StatusCode::kInvalidArgument));
-  BOOST_REQUIRE(to.bind("taken", collector).ok());
-  BOOST_TEST((to.bind("taken", collector).code() == StatusCode::kInvalidArgument));
-  const MessageWords huge(limits::kMessageBytesMax / sizeof(uint64_t) + 1);
-  BOOST_TEST((from.send(to.address_of("taken"), TrafficClass::kTokens, huge).code() ==
-              StatusCode::kInvalidArgument));
-  to.unbind("taken");
-  BOOST_TEST(collector.received().empty());
-  // Whether somebody is bound there may not be known yet.
-  const Status unbound = from.send(to.address_of("taken"), TrafficClass::kTokens, {1});
-  BOOST_TEST((unbound.ok() || unbound.code() == StatusCode::kUnavailable));
-  to.unbind("taken");  // harmless
-}
+ private:
+  Transport& transport_;
+  std::vector<std::byte> bytes_;
+};
 
-// After unbind() has returned, no call of the receiver runs or comes, whatever others send
-// meanwhile.
-inline void unbind_is_a_fence(Transport& from, Transport& to) {
-  for (int round = 0; round < 50; ++round) {
-    auto collector = std::make_unique<Collector>();
-    BOOST_REQUIRE(to.bind("fence", *collector).ok());
-    std::thread sender([&] {
-      for (int i = 0; i < 1000; ++i) {
-        if (!from.send(to.address_of("fence"), TrafficClass::kControl, {7}).ok()) break;
-      }
-    });
-    to.unbind("fence");
-    collector.reset();  // a late call would touch freed memory
-    sender.join();
-  }
-}
+// The node's name by which others move parts to it.
+[[nodiscard]] std::string name_of(const Transport& transport);
 
-inline void check_conformance(Transport& from, Transport& to, const Settle& settle) {
-  delivers_in_order_and_unchanged(from, to, settle);
-  refuses_what_breaks_a_rule(from, to);
-  unbind_is_a_fence(from, to);
-}
+// Moves `bytes` from one transport to the other and compares what landed.
+void moves_bytes(Transport& from, Transport& to, size_t bytes);
+
+// The whole suite.
+void check_conformance(Transport& from, Transport& to);
 
 }  // namespace troupe::conformance

@@ -1,0 +1,44 @@
+#pragma once
+// How much of the lanes' traffic is handed to UCX at once, and in which portions. What waits beyond
+// that, waits in queues of ours, where it can be overtaken and dropped.
+
+#include <chrono>
+#include <cstddef>
+
+namespace troupe::limits {
+
+// Messages handed to UCX and not yet completed, per peer.
+inline constexpr size_t kMessagesInFlightMax = 64;
+// Messages sent after the first one that is not completed. The receiver takes no more, and no more
+// of their bytes than kSendQueueBytesMax.
+inline constexpr size_t kMessagesAheadMax = 4096;
+inline constexpr size_t kMessageBytesAheadMax = size_t{64} << 20;
+
+// A part travels in chunks, each with its own checksum. A chunk that is contiguous on the sender's
+// side and at least this long is received straight into the landing (rendezvous).
+inline constexpr size_t kRendezvousBytesMin = size_t{256} << 10;
+inline constexpr size_t kRendezvousBytesMax = size_t{1} << 20;
+inline constexpr size_t kRendezvousInFlightMax = 4;
+// Others are gathered into frames of at most so many bytes, which are copied out on arrival while
+// they are in the processor's cache.
+inline constexpr size_t kFrameDataBytesMax = 61440;
+inline constexpr size_t kFrameChunksMax = 64;
+inline constexpr size_t kFramePiecesMax = 128;
+inline constexpr size_t kFramesInFlightMax = 8;
+// Parts that nobody waits for leave the lane free for those that somebody does.
+inline constexpr size_t kBackgroundInFlightMax = 1;
+
+inline constexpr size_t kResultsPerMessageMax = 128;
+
+// How long the progress thread sleeps at most: the resolution of all deadlines.
+inline constexpr std::chrono::milliseconds kTick{20};
+// Rounds of UCX progress before sockets and queues are looked at again.
+inline constexpr int kProgressRoundsMax = 64;
+
+// Peers that were not heard of for so long and have nothing queued are forgotten.
+inline constexpr std::chrono::seconds kPeerForgotten{60};
+
+// The end of an endpoint that UCX was told to close by force.
+inline constexpr std::chrono::seconds kCloseDeadline{5};
+
+}  // namespace troupe::limits

@@ -40,12 +40,8 @@ struct Fixture {
     node.reset();
   }
   void pass(Duration time) { events.run_until(events.now() + time); }
-  void a_says(uint64_t word) {
-    BOOST_TEST(a->send("b:1/x", TrafficClass::kControl, {word}).ok());
-  }
-  void b_says(uint64_t word) {
-    BOOST_TEST(b->send("a:1/x", TrafficClass::kControl, {word}).ok());
-  }
+  void a_says(uint64_t word) { BOOST_TEST(a->send("b:1/x", TrafficClass::kControl, {word}).ok()); }
+  void b_says(uint64_t word) { BOOST_TEST(b->send("a:1/x", TrafficClass::kControl, {word}).ok()); }
   void join() {
     a_says(0);
     pass(milliseconds(10));

@@ -140,8 +140,9 @@ Status UcxWorker::open_worker() {
 }
 
 UcxWorker::~UcxWorker() {
-  TROUPE_ASSERT(maps_.empty(), maps_.size());
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
+  // Nothing touches it any more: memory that is never unregistered stays so until now.
+  for (const auto& [address, handle] : maps_) ucp_mem_unmap(context_, handle);
   if (context_ != nullptr) ucp_cleanup(context_);
 }
 

@@ -1,10 +1,8 @@
 #include "apps/node/node.h"
 
-#include <glog/logging.h>
 #include <caf/send.hpp>
 
 #include "base/assert.h"
-#include "base/limits.h"
 #include "base/os/entropy.h"
 #include "transport/ucx/ucx_transport.h"
 
@@ -79,21 +77,16 @@ bool Node::is_joined(std::string_view node) const {
   return joined_.find(node) != joined_.end();
 }
 
-void Node::on_peer_joined(std::string_view node, uint64_t incarnation) {
-  LOG(INFO) << node << " joined, incarnation " << std::hex << incarnation;
+// The transport logs who joins and who is lost.
+void Node::on_peer_joined(std::string_view node, uint64_t /*incarnation*/) {
   const std::lock_guard lock(mutex_);
   joined_.emplace(node);
-  lost_.erase(std::string(node));
 }
 
 void Node::on_peer_lost(std::string_view node, const Status& why) {
   {
     const std::lock_guard lock(mutex_);
     if (const auto at = joined_.find(node); at != joined_.end()) joined_.erase(at);
-    if (lost_.size() > limits::kPeersMax) lost_.clear();
-    std::string& logged = lost_[std::string(node)];
-    if (logged != why.message()) LOG(WARNING) << node << " is not there: " << why.message();
-    logged = why.message();
   }
   for (const caf::actor& actor : actors_)
     caf::anon_send(actor, wire::PeerLost{std::string(node), why.message()});

@@ -1,7 +1,6 @@
 #pragma once
 // A process as a part of the cluster: its transport, its actors, and who tells them of peers.
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -71,8 +70,6 @@ class Node final : private PeerObserver {
   std::vector<std::string> endpoints_;
   mutable std::mutex mutex_;
   std::set<std::string, std::less<>> joined_;
-  // Why a node was lost, as last logged: a peer that stays away is one line, not one per try.
-  std::map<std::string, std::string, std::less<>> lost_;
 };
 
 // What every node of a cluster must agree on, before what workers must.

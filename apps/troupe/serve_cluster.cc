@@ -90,7 +90,7 @@ class LocalProcesses {
     };
     add("--http-host", options_.host);
     add("--max-requests", std::to_string(options_.engine.requests_in_flight_max));
-    if (options_.rpc_port != 0) add("--rpc-port", std::to_string(options_.rpc_port));
+    if (options_.rpc_port) add("--rpc-port", std::to_string(*options_.rpc_port));
     if (!options_.served_model_name.empty()) add("--served-model-name", options_.served_model_name);
     return spec;
   }

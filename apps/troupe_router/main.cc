@@ -16,8 +16,9 @@ void declare(Settings& settings, RouterProgramOptions& options) {
   add_node_settings(settings, options.node);
   settings.add({.name = "http-host", .help = "Address to listen on for HTTP"}, &options.http_host);
   settings.add({.name = "http-port", .help = "Port for HTTP; 0: any free one"}, &options.http_port);
-  settings.add({.name = "rpc-port", .help = "Port for Cap'n Proto RPC; 0: none"},
-               &options.rpc_port);
+  settings.add(
+      {.name = "rpc-port", .help = "Also serve Cap'n Proto RPC on this port; 0: any free one"},
+      &options.rpc_port);
   settings.add({.name = "served-model-name",
                 .help = "The model's name in the API; empty: the file's name without .gguf"},
                &options.served_model_name);

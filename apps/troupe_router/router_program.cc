@@ -4,6 +4,7 @@
 #include <kj/async-io.h>
 
 #include "actors/gateway/http/http_frontend.h"
+#include "actors/gateway/rpc/rpc_frontend.h"
 #include "actors/router/router_actor.h"
 #include "apps/node/endpoints.h"
 #include "apps/node/gateway_loop.h"
@@ -70,17 +71,24 @@ class RouterProgram {
     TROUPE_ASSIGN_OR_RETURN(const uint16_t port,
                             http.listen(options_.http_host, options_.http_port));
     say(kSaysHttp, options_.http_host + ":" + std::to_string(port));
+    RpcFrontend rpc(*io_.lowLevelProvider, timer_, gateway_->core(), models_, health, clock_, load_,
+                    TROUPE_VERSION);
+    if (options_.rpc_port) {
+      TROUPE_ASSIGN_OR_RETURN(const uint16_t rpc_port,
+                              rpc.listen(options_.http_host, *options_.rpc_port));
+      say("rpc", options_.http_host + ":" + std::to_string(rpc_port));
+    }
     bool ended = false;
     auto signal =
         on_end_signal(io_.unixEventPort).then([&] { ended = true; }).eagerlyEvaluate(nullptr);
     wait_until_ready(health, port, ended);
     signal.wait(io_.waitScope);
-    LOG(INFO) << "ending: " << http.running_generations() << " requests may finish within "
+    LOG(INFO) << "ending: " << load_.generations() << " requests may finish within "
               << options_.drain_seconds << " s; a second signal ends at once";
     auto second = end_at_once_on_signal(io_.unixEventPort);
-    http.drain(std::chrono::seconds(options_.drain_seconds))
-        .exclusiveJoin(kj::mv(second))
-        .wait(io_.waitScope);
+    const std::chrono::seconds grace(options_.drain_seconds);
+    auto drained = kj::joinPromises(kj::arr(http.drain(grace), rpc.drain(grace)));
+    drained.exclusiveJoin(kj::mv(second)).wait(io_.waitScope);
     LOG(INFO) << "ended";
     return ok_status();
   }

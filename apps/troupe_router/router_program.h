@@ -2,6 +2,7 @@
 // The program of a router: front ends, gateway and router in one process, without a model file.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "apps/node/node_options.h"
@@ -14,8 +15,8 @@ struct RouterProgramOptions {
   NodeOptions node;
   std::string http_host = "127.0.0.1";
   uint16_t http_port = 8000;
-  uint16_t rpc_port = 0;          // 0: none
-  std::string served_model_name;  // empty: as the workers say
+  std::optional<uint16_t> rpc_port;  // 0: any free one
+  std::string served_model_name;     // empty: as the workers say
   uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
   uint32_t drain_seconds = static_cast<uint32_t>(limits::kDrainDeadline.count());
 };

@@ -140,9 +140,9 @@ class Transport {
 
   // --- Bulk
 
-  // Memory must be registered before ranges of it are exposed or moved, and stay so until
-  // nothing refers to it; registering is slow and done once. kResourceExhausted: the system
-  // refuses to pin it.
+  // Memory must be registered before ranges of it are exposed or moved, and stay so until nothing
+  // refers to it, or until the transport is destroyed; registering is slow and done once.
+  // kResourceExhausted: the system refuses to pin it.
   [[nodiscard]] virtual Status register_memory(std::span<std::byte> memory) = 0;
   virtual void unregister_memory(std::span<std::byte> memory) = 0;
 

@@ -2,6 +2,7 @@
 // What the command line says, as values. The flags themselves stand in main.cc.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,12 @@ struct ServeOptions {
   EngineOptions engine;
   std::string host = "127.0.0.1";
   uint16_t port = 8000;
-  std::string served_model_name;  // empty: the file's name without ".gguf"
+  std::optional<uint16_t> rpc_port;  // none: no RPC
+  std::string served_model_name;     // empty: the file's name without ".gguf"
   // As processes of this machine instead of one process.
   bool cluster = false;
   uint32_t prefill_workers = 2, decode_workers = 2;
   uint32_t worker_threads = 1;  // of each of them
-  uint16_t rpc_port = 0;        // 0: none
 };
 
 // The sampling flags that `generate` and `chat` share.

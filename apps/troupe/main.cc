@@ -6,46 +6,44 @@
 #include <csignal>
 #include <functional>
 #include <iostream>
+#include <memory>
+#include <vector>
 
 #include "apps/troupe/options.h"
+#include "apps/troupe/top.h"
+#include "base/config/settings.h"
 
 namespace troupe {
 namespace {
 
-void add_engine_flags(CLI::App& command, EngineOptions& options) {
-  command.add_option("model", options.model_path, "The model: a GGUF file")->required();
-  command.add_option("--threads", options.threads, "Threads that compute; 0: one per core")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  command
-      .add_option("--backend", options.backend, "cpu, or reference: plain fp32, the slow yardstick")
-      ->check(CLI::IsMember({"cpu", "reference"}))
-      ->capture_default_str();
-  command
-      .add_option(
-          "--isa", options.isa,
-          "Instruction set: auto, scalar, avx2, avx512, avx512vnni, amx. All give the same tokens")
-      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512", "avx512vnni", "amx"}))
-      ->capture_default_str();
-  command
-      .add_option("--kv-memory", options.kv_memory_mib,
-                  "Memory for KV in MiB; 0: a quarter of what is available, at most 4096")
-      ->capture_default_str();
-  command
-      .add_option("--kv-blocks", options.kv_blocks, "KV blocks of 16 tokens; overrides --kv-memory")
-      ->capture_default_str();
-  command
-      .add_option("--context-length", options.context_tokens,
-                  "Tokens of prompt and output together; 0: the model's")
-      ->capture_default_str();
-  command
-      .add_option("--max-step-tokens", options.step_tokens_max,
-                  "Tokens computed in one step; longer prompts go in chunks")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  command.add_option("--max-running", options.running_max, "Sequences in the batch at once")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
+// The commands' flags, and what runs when the command line has been read.
+struct CommandLine {
+  CLI::App app{
+      "Troupe serves large language models.\n"
+      "  troupe serve MODEL        an OpenAI-compatible server on 127.0.0.1:8000\n"
+      "  troupe chat MODEL         talk to it here\n"
+      "  troupe generate MODEL -p TEXT\n"
+      "  troupe inspect MODEL      what is in the file, and the memory it will take\n"
+      "  troupe top                what a cluster does, live\n",
+      "troupe"};
+  std::vector<std::unique_ptr<Settings>> settings;
+  std::function<int()> run;
+};
+
+// Adds a command whose settings come from flags, variables and a file; `action` runs after them.
+Settings& add_command(CommandLine& line, const std::string& name, const std::string& about,
+                      std::function<int()> action) {
+  CLI::App* command = line.app.add_subcommand(name, about);
+  Settings& settings = *line.settings.emplace_back(std::make_unique<Settings>(name, *command));
+  command->callback([&line, &settings, action = std::move(action)] {
+    line.run = [&settings, action] {
+      const Parsed parsed = settings.resolve();
+      if (parsed.run) return action();
+      (parsed.exit_code == 0 ? std::cout : std::cerr) << parsed.output;
+      return parsed.exit_code;
+    };
+  });
+  return settings;
 }
 
 void add_sampling_flags(CLI::App& command, SamplingOptions& options) {
@@ -72,59 +70,79 @@ void add_sampling_flags(CLI::App& command, SamplingOptions& options) {
       ->allow_extra_args(false);
 }
 
-void add_serve(CLI::App& app, ServeOptions& options, std::function<int()>& run) {
-  CLI::App* command =
-      app.add_subcommand("serve", "Serve a model over the OpenAI-compatible HTTP API");
-  add_engine_flags(*command, options.engine);
-  command->add_option("--host", options.host, "Address to listen on")->capture_default_str();
-  command->add_option("--port", options.port, "Port to listen on; 0: any free one")
-      ->capture_default_str();
-  command->add_option("--served-model-name", options.served_model_name,
-                      "The model's name in the API; default: the file's name without .gguf");
-  command
-      ->add_option("--max-requests", options.engine.requests_in_flight_max,
-                   "Requests in flight; further ones get 429 at once")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command->add_flag("--cluster", options.cluster,
-                    "As a cluster of processes on this machine instead of one process");
-  const auto add_cluster_flag = [&](const char* flag, uint32_t& value, uint32_t least,
-                                    uint32_t most, const char* help) {
-    command->add_option(flag, value, help)->check(CLI::Range(least, most))->capture_default_str();
-  };
-  add_cluster_flag("--prefill-workers", options.prefill_workers, 0, 64,
-                   "Of a cluster: processes that compute prompts");
-  add_cluster_flag("--decode-workers", options.decode_workers, 1, 64,
-                   "Of a cluster: processes that generate");
-  add_cluster_flag("--worker-threads", options.worker_threads, 0, 1024,
-                   "Of each of these: threads that compute; 0: one per core");
-  command
-      ->add_option("--rpc-port", options.rpc_port,
-                   "Of a cluster: port for Cap'n Proto RPC; 0: none")
-      ->capture_default_str();
-  command->callback([&] { run = [&] { return run_serve(options); }; });
+void add_serve(CommandLine& line, ServeOptions& options) {
+  Settings& settings =
+      add_command(line, "serve", "Serve a model over the OpenAI-compatible HTTP API",
+                  [&options] { return run_serve(options); });
+  add_engine_settings(settings, options.engine);
+  settings.add({.name = "host", .help = "Address to listen on"}, &options.host);
+  settings.add({.name = "port", .help = "Port to listen on; 0: any free one"}, &options.port);
+  settings.add(
+      {.name = "rpc-port", .help = "Also serve Cap'n Proto RPC on this port; 0: any free one"},
+      &options.rpc_port);
+  settings.add({.name = "served-model-name",
+                .help = "The model's name in the API; empty: the file's name without .gguf"},
+               &options.served_model_name);
+  settings.add({.name = "max-requests",
+                .help = "Requests in flight; further ones get 429 at once",
+                .least = 1,
+                .most = 1 << 20},
+               &options.engine.requests_in_flight_max);
+  settings.add({.name = "cluster",
+                .help = "As a cluster of processes on this machine instead of one process"},
+               &options.cluster);
+  settings.add({.name = "prefill-workers",
+                .help = "Of a cluster: processes that compute prompts",
+                .most = 64},
+               &options.prefill_workers);
+  settings.add({.name = "decode-workers",
+                .help = "Of a cluster: processes that generate",
+                .least = 1,
+                .most = 64},
+               &options.decode_workers);
+  settings.add({.name = "worker-threads",
+                .help = "Of each of these: threads that compute; 0: one per core",
+                .most = 1024},
+               &options.worker_threads);
 }
 
-void add_generate(CLI::App& app, GenerateOptions& options, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand("generate", "Continue a text");
-  add_engine_flags(*command, options.engine);
+void add_generate(CommandLine& line, GenerateOptions& options) {
+  Settings& settings = add_command(line, "generate", "Continue a text",
+                                   [&options] { return run_generate(options); });
+  add_engine_settings(settings, options.engine);
+  CLI::App* command = line.app.get_subcommand("generate");
   command->add_option("--prompt,-p", options.prompt, "The text to continue; -: from standard input")
       ->required();
   add_sampling_flags(*command, options.sampling);
   command->add_flag("--ignore-eos", options.ignore_eos, "Go on past the model's end token");
   command->add_flag("--json", options.json,
                     "Print one JSON object with token ids and log-probabilities");
-  command->callback([&] { run = [&] { return run_generate(options); }; });
 }
 
-void add_chat(CLI::App& app, ChatOptions& options, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand("chat", "Talk to a model in the terminal");
-  add_engine_flags(*command, options.engine);
+void add_chat(CommandLine& line, ChatOptions& options) {
+  Settings& settings = add_command(line, "chat", "Talk to a model in the terminal",
+                                   [&options] { return run_chat(options); });
+  add_engine_settings(settings, options.engine);
   options.sampling.temperature = 0.7F;
   options.sampling.max_tokens = 1024;
+  CLI::App* command = line.app.get_subcommand("chat");
   command->add_option("--system", options.system, "The system message");
   add_sampling_flags(*command, options.sampling);
-  command->callback([&] { run = [&] { return run_chat(options); }; });
+}
+
+void add_inspect(CommandLine& line, std::string& model) {
+  CLI::App* command =
+      line.app.add_subcommand("inspect", "Show metadata, tensors and memory of a model");
+  command->add_option("model", model, "The model: a GGUF file")->required();
+  command->callback([&] { line.run = [&] { return run_inspect(model); }; });
+}
+
+void add_top(CommandLine& line, TopOptions& options) {
+  CLI::App* command = line.app.add_subcommand("top", "Show the workers of a cluster, live");
+  command->add_option("url", options.url, "The HTTP address of a router or monitor")
+      ->capture_default_str();
+  command->add_flag("--once", options.once, "Print it once; so it is where there is no terminal");
+  command->callback([&] { line.run = [&] { return run_top(options); }; });
 }
 
 }  // namespace
@@ -141,27 +159,19 @@ int main(int argc, char** argv) {
   FLAGS_logtostderr = true;
   std::signal(SIGPIPE, SIG_IGN);
 
-  CLI::App app{
-      "Troupe serves large language models.\n"
-      "  troupe serve MODEL        an OpenAI-compatible server on 127.0.0.1:8000\n"
-      "  troupe chat MODEL         talk to it here\n"
-      "  troupe generate MODEL -p TEXT\n"
-      "  troupe inspect MODEL      what is in the file, and the memory it will take\n",
-      "troupe"};
-  app.set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION);
-  app.require_subcommand(1);
-  std::function<int()> run;
+  troupe::CommandLine line;
   troupe::ServeOptions serve;
   troupe::GenerateOptions generate;
   troupe::ChatOptions chat;
+  troupe::TopOptions top;
   std::string inspected;
-  troupe::add_serve(app, serve, run);
-  troupe::add_chat(app, chat, run);
-  troupe::add_generate(app, generate, run);
-  CLI::App* inspect = app.add_subcommand("inspect", "Show metadata, tensors and memory of a model");
-  inspect->add_option("model", inspected, "The model: a GGUF file")->required();
-  inspect->callback([&] { run = [&] { return troupe::run_inspect(inspected); }; });
-
-  CLI11_PARSE(app, argc, argv);
-  return run();
+  line.app.set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION);
+  line.app.require_subcommand(1);
+  troupe::add_serve(line, serve);
+  troupe::add_chat(line, chat);
+  troupe::add_generate(line, generate);
+  troupe::add_inspect(line, inspected);
+  troupe::add_top(line, top);
+  CLI11_PARSE(line.app, argc, argv);
+  return line.run();
 }

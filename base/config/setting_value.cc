@@ -176,8 +176,10 @@ std::string type_label(const Setting& setting, const SettingTarget& target) {
         if constexpr (std::is_same_v<T, std::string>) {
           return setting.choices.empty() ? "TEXT" : "{" + joined(setting.choices, ",") + "}";
         }
-        const std::string range = setting.least && setting.most
-                                      ? " in [" + number_text_fixed(*setting.least) + " - " +
+        auto least = setting.least;
+        if (std::is_unsigned_v<T> && !least) least = 0.0;
+        const std::string range = least && setting.most
+                                      ? " in [" + number_text_fixed(*least) + " - " +
                                             number_text_fixed(*setting.most) + "]"
                                       : "";
         if constexpr (std::is_floating_point_v<T>) return "FLOAT" + range;

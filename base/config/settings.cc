@@ -58,7 +58,6 @@ class Settings::Impl {
         ->type_name("FILE");
     command_.add_flag("--print-config", print_,
                       "Print each setting and where its value came from, and end");
-    set_footer();
   }
 
   void add(Setting setting, SettingTarget target) {
@@ -69,8 +68,8 @@ class Settings::Impl {
     Entry& entry = entries_.emplace_back();
     entry.setting = std::move(setting);
     entry.target = target;
-    if (entry.setting.secret) return set_footer();
-    entry.option = add_flag(entry);
+    if (!entry.setting.secret) entry.option = add_flag(entry);
+    set_footer();
   }
 
   void use_environment(EnvironmentLookup lookup) { environment_ = std::move(lookup); }
@@ -131,9 +130,15 @@ class Settings::Impl {
   }
 
   void set_footer() {
-    std::string footer =
-        "Settings also come from variables (--http-port: TROUPE_HTTP_PORT) and from the file that\n"
-        "--config names (http-port = 8000); a flag goes before a variable, that before the file.";
+    std::string name = "config";
+    for (const Entry& entry : entries_) {
+      if (entry.setting.secret) continue;
+      name = entry.setting.name;
+      if (name.find('-') != std::string::npos) break;  // shows what becomes of the dash
+    }
+    std::string footer = "Settings also come from variables (--" + name + ": " + variable_of(name) +
+                         ")\nand from the file that --config names; a flag goes before a variable, "
+                         "that before the file.";
     for (const Entry& entry : entries_) {
       if (!entry.setting.secret) continue;
       footer +=

@@ -268,8 +268,9 @@ BOOST_AUTO_TEST_CASE(help_and_version_end_well) {
   const Run help = run({"--help"});
   BOOST_TEST(!help.parsed.run);
   BOOST_TEST(help.parsed.exit_code == 0);
-  for (const char* part : {"A worker.", "--threads UINT in [0 - 1024]=0", "TROUPE_HTTP_PORT",
-                           "--print-config", "TROUPE_SECRET", "--kv-memory"}) {
+  for (const char* part :
+       {"A worker.", "--threads UINT in [0 - 1024]=0", "--kv-memory-mib: TROUPE_KV_MEMORY_MIB",
+        "--print-config", "TROUPE_SECRET", "--kv-memory"}) {
     BOOST_TEST(says(help, part), help.parsed.output << " lacks " << part);
   }
   const Run version = run({"--version"});

@@ -158,6 +158,8 @@ struct Emission {
   end @7 :End;            # null while the sequence goes on
   cachedTokens @8 :UInt32;  # of the prompt, found in the prefix cache; known with the first token
   stops @9 :List(StopTime);  # that the sequence passed since its last emission, `routed` first
+  computeNs @10 :Int64;      # of the devices' time, since its last emission, in steps that had a part
+                             # in it; steps are shared, so the sum over sequences exceeds the time
 }
 
 struct Emitted {

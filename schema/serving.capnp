@@ -67,7 +67,7 @@ interface Serving {
   complete @5 (model :Text, prompt :Prompt, parameters :Parameters, sink :ResponseSink)
            -> (answer :Answer);
   # Continues a text. Without a sink the answer comes whole. With one the choices come by chunks, and
-  # the answer has no choices: only id, model and usage.
+  # the answer has no choices: only id, model, time and usage.
 
   chat @6 (model :Text, messages :List(Message), parameters :Parameters, sink :ResponseSink)
        -> (answer :Answer);
@@ -151,6 +151,8 @@ struct Parameters {
   # -1: none; k in [0, 20]: of each token and of the k most probable ones (top_logprobs of a chat).
   echo @18 :Bool;                     # complete() only: the prompt stands before each choice's text
   cacheSalt @19 :Text;                # cached prefixes are shared within one salt only
+  whole @21 :Bool;                    # with a sink: the answer comes whole nevertheless, and the
+                                      # sink hears nothing but failed()
   label @20 :Text;                    # for the server's log, as X-Request-Id; at most 128 visible
                                       # ASCII characters, else the server makes its own
 }

@@ -109,6 +109,10 @@ void DecodeCore::on_step_done(Result<StepResult> result) {
   step_number_ = step.number;
   device_started_ = step.started;
   device_finished_ = step.finished;
+  for (const SliceResult& slice : step.slices) {
+    const auto sequence = sequences_.find(slice.sequence);
+    if (sequence != sequences_.end()) sequence->second.compute += step.finished - step.started;
+  }
   scheduler_.on_step_result(std::move(step));
   act();
 }
@@ -209,6 +213,7 @@ void DecodeCore::add_emission(Emission&& emission, Outgoing& outgoing) {
     out.end = end_of(sequence, emission);
   }
   out.stops = std::exchange(sequence.stops, {});
+  out.compute = std::exchange(sequence.compute, Duration{0});
   out.tokens = std::move(emission.tokens);
   out.prompt_scores = std::move(emission.prompt_scores);
   outgoing[request.gateway].emissions.push_back(std::move(out));

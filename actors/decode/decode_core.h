@@ -88,6 +88,7 @@ class DecodeCore {
     bool reserved = false;
     std::optional<TimePoint> prefilled, moved;  // of an import that came whole
     std::vector<wire::StopTime> stops;          // passed since the last emission
+    Duration compute{0};                        // of devices, since the last emission
   };
   using Outgoing = std::map<std::string, wire::Emitted>;  // by gateway
 

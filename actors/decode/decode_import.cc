@@ -71,7 +71,10 @@ void DecodeCore::on_prefilled(const wire::Prefilled& message) {
     import->cached_tokens = message.cached_tokens;
     imports_.learn(*import, clock_.now());
     const auto sequence = sequences_.find(import->sequence);
-    if (sequence != sequences_.end()) sequence->second.prefilled = clock_.now();
+    if (sequence != sequences_.end()) {
+      sequence->second.prefilled = clock_.now();
+      sequence->second.compute += message.compute_finished - message.compute_started;
+    }
   }
   close_import(*import);
 }

@@ -101,12 +101,27 @@ GenerationUsage GatewayCore::cancel_choice(RequestId id, uint32_t index) {
 }
 
 void GatewayCore::on_emitted(const wire::Emitted& message) {
-  for (const wire::Emission& emission : message.emissions) on_emission(emission);
+  const auto on_the_way = time_on_the_way(message);
+  for (const wire::Emission& emission : message.emissions) on_emission(emission, on_the_way);
+}
+
+// By our clock; an offset is true only within its uncertainty, so a message may seem to arrive
+// before it was sent.
+std::optional<Duration> GatewayCore::time_on_the_way(const wire::Emitted& message) const {
+  Duration offset{0};
+  if (options_.clock_offset) {
+    const auto node = worker_nodes_.find(message.worker);
+    if (node == worker_nodes_.end()) return std::nullopt;
+    const auto known = options_.clock_offset(node->second);
+    if (!known) return std::nullopt;
+    offset = *known;
+  }
+  return std::max(Duration{0}, clock_.now() - (message.sent - offset));
 }
 
 // A listener may cancel from inside any of its functions, so the request is looked up again after
 // each call.
-void GatewayCore::on_emission(const wire::Emission& emission) {
+void GatewayCore::on_emission(const wire::Emission& emission, std::optional<Duration> on_the_way) {
   const auto alive = [&]() -> std::pair<Request*, Choice*> {
     const auto place = sequences_.find(emission.sequence);
     if (place == sequences_.end()) return {nullptr, nullptr};
@@ -124,6 +139,9 @@ void GatewayCore::on_emission(const wire::Emission& emission) {
                  "tokens of the answer were lost on the way to the gateway; retry the request"});
   }
   take_stops(*request, *choice, emission);
+  choice->compute += emission.compute;
+  choice->network =
+      choice->network && on_the_way ? std::optional(*choice->network + *on_the_way) : std::nullopt;
   if (!emission.prompt_scores.empty() && emission.first_score == choice->scores) {
     choice->scores += static_cast<uint32_t>(emission.prompt_scores.size());
     if (index == 0) request->listener->on_prompt_scores(emission.prompt_scores);
@@ -213,6 +231,10 @@ void GatewayCore::measure_end(const Request& request, const Choice& choice) {
   const TimePoint now = clock_.now();
   metrics_.e2e_latency.Observe(seconds_between(request.accepted, now));
   metrics_.request_generation_tokens.Observe(choice.tokens);
+  metrics_.compute_seconds.Observe(std::chrono::duration<double>(choice.compute).count());
+  if (choice.network) {
+    metrics_.network_seconds.Observe(std::chrono::duration<double>(*choice.network).count());
+  }
   const auto observe = [&](Stop stop, std::optional<double> seconds) {
     if (seconds) metrics_.stop_seconds[static_cast<size_t>(stop)]->Observe(*seconds);
   };
@@ -264,6 +286,11 @@ void GatewayCore::log(RequestId id, const Request& request, const char* how) con
   if (first.tokens > 0) {
     line << " emitted=+" << seconds_between(request.accepted, first.first_token) * 1e3 << "ms";
   }
+  const auto milliseconds = [](Duration duration) {
+    return std::chrono::duration<double, std::milli>(duration).count();
+  };
+  line << " compute=" << milliseconds(first.compute) << "ms";
+  if (first.network) line << " network=" << milliseconds(*first.network) << "ms";
   line << " finished=+" << seconds_between(request.accepted, clock_.now()) * 1e3 << "ms";
   LOG(INFO) << line.str();
 }
@@ -272,6 +299,11 @@ void GatewayCore::on_health(const wire::Health& message) {
   last_health_ = clock_.now();
   healthy_ = message.healthy;
   reason_ = message.reason;
+  if (!options_.clock_offset) return;
+  worker_nodes_.clear();
+  for (const wire::WorkerStatus& worker : message.workers) {
+    worker_nodes_.emplace(worker.worker, std::string(node_of(worker.endpoint)));
+  }
 }
 
 void GatewayCore::on_tick() {

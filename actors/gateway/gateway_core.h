@@ -3,8 +3,10 @@
 // tokens, and sees to it that every request ends exactly once. Runs on the event-loop thread alone.
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -21,6 +23,9 @@ struct GatewayOptions {
   // Of the requests and sequences that it names, one after the other. Where several gateways share
   // workers, each start of each takes another, at random.
   uint64_t first_id = 1;
+  // A node's monotonic clock minus ours, as far as it is known: its time stamps are of no use
+  // without. Unset: everybody runs by one clock.
+  std::function<std::optional<Duration>(std::string_view node)> clock_offset;
 };
 
 // Invariants: a request is in `requests_` from submit() until its listener has heard its end or it
@@ -56,6 +61,9 @@ class GatewayCore final : public Generator {
     uint32_t cached_tokens = 0;  // of the prompt; known with its first token
     bool ended = false;
     TimePoint first_token{}, last_token{};
+    Duration compute{0};  // of devices, in steps for it
+    // Its emissions' time on the way here; nothing once one of them could not be measured.
+    std::optional<Duration> network{Duration{0}};
     // When its worker says that it passed a stop, by the worker's clock.
     std::array<std::optional<TimePoint>, kStopCount> passed{};
   };
@@ -74,7 +82,8 @@ class GatewayCore final : public Generator {
     uint32_t choice = 0;
   };
 
-  void on_emission(const wire::Emission& emission);
+  void on_emission(const wire::Emission& emission, std::optional<Duration> on_the_way);
+  [[nodiscard]] std::optional<Duration> time_on_the_way(const wire::Emitted& message) const;
   void take_tokens(Request& request, Choice& choice, const std::vector<SampledToken>& tokens);
   void end_choice(Request& request, Choice& choice);
   void fail(RequestId id, const Status& status);
@@ -90,6 +99,7 @@ class GatewayCore final : public Generator {
   uint64_t next_id_;
   std::unordered_map<RequestId, Request> requests_;
   std::unordered_map<SequenceId, Place> sequences_;
+  std::unordered_map<WorkerId, std::string> worker_nodes_;
   bool healthy_ = false;
   std::string reason_ = "the router has not been heard of yet";
   TimePoint last_health_;

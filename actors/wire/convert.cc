@@ -219,6 +219,7 @@ void write(const Emitted& in, schema::Emitted::Builder out) {
     if (!from.stops.empty()) {
       write(from.stops, to.initStops(static_cast<uint32_t>(from.stops.size())));
     }
+    to.setComputeNs(from.compute.count());
     if (from.end) write(*from.end, to.initEnd());
   }
 }
@@ -242,6 +243,7 @@ Emitted read(schema::Emitted::Reader in) {
     to.first_score = from.getFirstScore();
     to.prompt_scores = read(from.getPromptScores());
     to.stops = read(from.getStops());
+    to.compute = Duration(from.getComputeNs());
     if (from.hasEnd()) to.end = read(from.getEnd());
   }
   return out;

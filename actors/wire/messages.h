@@ -90,6 +90,7 @@ struct Emission {
   uint32_t first_score = 0;
   std::vector<SampledToken> prompt_scores;
   std::vector<StopTime> stops;
+  Duration compute{0};
   std::optional<End> end;
   bool operator==(const Emission&) const = default;
 };

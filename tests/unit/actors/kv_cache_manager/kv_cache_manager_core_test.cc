@@ -279,6 +279,30 @@ BOOST_AUTO_TEST_CASE(repeated_and_unknown_messages_are_harmless) {
   BOOST_TEST(manager.core.stats().blocks_free == 8U);
 }
 
+BOOST_AUTO_TEST_CASE(leased_blocks_count_apart_and_are_committed_when_the_lease_has_ended) {
+  Manager manager(16);
+  const auto tokens = tokens_from(0, 100);
+  manager.warm(1, tokens_from(0, 32));
+  manager.reserve(2, tokens);
+  manager.send(KvLease{.sequence = SequenceId{2}, .first_block = 2});
+  manager.send(KvLease{.sequence = SequenceId{2}, .first_block = 2});  // repeated
+  BOOST_TEST(manager.core.stats().blocks_leased == 5U);
+  BOOST_TEST(manager.core.stats().blocks_computing == 0U);
+  // Somebody else who wants the same prefix waits for it.
+  manager.send(manager.request(3, tokens));
+  BOOST_TEST(manager.core.stats().reserves_deferred == 1U);
+  manager.send(KvEndLease{SequenceId{2}});
+  manager.send(KvEndLease{SequenceId{2}});
+  BOOST_TEST(manager.core.stats().blocks_leased == 0U);
+  manager.commit(2, 99);
+  BOOST_TEST(manager.take<KvReserved>().cached_tokens == 96U);
+  manager.release(2);
+  manager.release(3);
+  BOOST_TEST(manager.core.stats().blocks_free + manager.core.stats().blocks_cached == 16U);
+  manager.send(KvLease{.sequence = SequenceId{9}, .first_block = 0});  // unknown
+  manager.send(KvEndLease{SequenceId{9}});
+}
+
 BOOST_AUTO_TEST_CASE(a_refused_extend_says_how_many_blocks_are_missing) {
   Manager manager(3);
   manager.reserve(1, tokens_from(0, 16));

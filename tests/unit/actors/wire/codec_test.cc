@@ -81,6 +81,7 @@ std::vector<Message> every_message() {
   end.cached_tokens = 4;
   end.output_tokens = 13;
   emission.stops = {{Stop::kReserved, at(6)}, {Stop::kFinished, at(9)}};
+  emission.compute = Duration(123456);
   emission.end = end;
   Emission failed;
   failed.request = RequestId(1);

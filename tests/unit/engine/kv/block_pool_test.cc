@@ -43,7 +43,17 @@ struct NaiveBlock {
   uint32_t users = 0;
 };
 
-enum class Operation { kAllocate, kComplete, kAbandon, kLock, kUnlock, kDiscard, kEvict };
+enum class Operation {
+  kAllocate,
+  kComplete,
+  kAbandon,
+  kLock,
+  kUnlock,
+  kDiscard,
+  kEvict,
+  kLease,
+  kEndLease
+};
 
 bool is_legal(Operation operation, const NaiveBlock& block) {
   switch (operation) {
@@ -51,7 +61,10 @@ bool is_legal(Operation operation, const NaiveBlock& block) {
       return block.state == BlockState::kFree;
     case Operation::kComplete:
     case Operation::kAbandon:
+    case Operation::kLease:
       return block.state == BlockState::kComputing;
+    case Operation::kEndLease:
+      return block.state == BlockState::kLeased;
     case Operation::kLock:
       return block.state == BlockState::kHeld || block.state == BlockState::kCached;
     case Operation::kUnlock:
@@ -95,6 +108,14 @@ void apply(Operation operation, BlockIndex block, BlockPool& pool, NaiveBlock& n
       pool.evict(block);
       naive = {};
       break;
+    case Operation::kLease:
+      pool.lease(block);
+      naive = {BlockState::kLeased, 0};
+      break;
+    case Operation::kEndLease:
+      pool.end_lease(block);
+      naive = {BlockState::kComputing, 0};
+      break;
   }
 }
 
@@ -121,7 +142,7 @@ uint64_t explore(const std::vector<std::pair<Operation, uint32_t>>& path, uint32
   if (path.size() == depth) return paths;
   auto longer = path;
   longer.emplace_back();
-  for (int o = 0; o <= static_cast<int>(Operation::kEvict); ++o) {
+  for (int o = 0; o <= static_cast<int>(Operation::kEndLease); ++o) {
     const auto operation = static_cast<Operation>(o);
     for (uint32_t i = 0; i < blocks; ++i) {
       if (!is_legal(operation, naive[i])) continue;

@@ -418,6 +418,130 @@ BOOST_AUTO_TEST_CASE(when_the_device_is_gone_everyone_fails_and_all_is_released)
 
 // --- with the real KV-cache manager -------------------------------------------------------------
 
+SequenceSpec importing(uint64_t id, std::vector<TokenId> prompt, uint32_t tokens_min) {
+  SequenceSpec spec;
+  spec.id = SequenceId{id};
+  spec.request = RequestId{id};
+  spec.prompt = std::make_shared<const std::vector<TokenId>>(std::move(prompt));
+  spec.params = std::make_shared<const SamplingParams>(at_most(2));
+  spec.import_tokens_min = tokens_min;
+  return spec;
+}
+
+// What of the KV messages are leases and their ends, in order.
+std::vector<std::string> lease_messages(const Actions& actions) {
+  std::vector<std::string> names;
+  for (const KvRequest& request : actions.kv) {
+    if (const auto* lease = std::get_if<KvLease>(&request))
+      names.push_back("lease " + std::to_string(lease->first_block));
+    if (std::holds_alternative<KvEndLease>(request)) names.emplace_back("end");
+    if (const auto* commit = std::get_if<KvCommit>(&request))
+      names.push_back("commit " + std::to_string(commit->items[0].computed));
+    if (std::holds_alternative<KvRelease>(request)) names.emplace_back("release");
+  }
+  return names;
+}
+
+BOOST_AUTO_TEST_CASE(an_import_leases_what_is_not_cached_and_leaves_the_last_token_to_compute) {
+  Bench bench;
+  bench.cached = 35;  // two blocks, and three tokens by copy
+  BOOST_TEST(bench.scheduler.add(importing(1, prompt_of(100), 20)).ok());
+  bench.turn();
+  Actions actions = bench.turn();
+  BOOST_TEST_REQUIRE(actions.imports.size() == 1U);
+  const Import& import = actions.imports[0];
+  BOOST_TEST(import.first_block == 2U);
+  BOOST_TEST(import.tokens == 99U);
+  BOOST_TEST(import.blocks.size() == 5U);
+  BOOST_TEST(import.blocks[0] == bench.blocks[SequenceId{1}][2]);
+  BOOST_TEST(lease_messages(actions) == std::vector<std::string>{"lease 2"},
+             boost::test_tools::per_element());
+  BOOST_TEST(!actions.step.has_value());  // it rests
+  BOOST_TEST(bench.scheduler.queued_tokens() == 0U);
+  bench.scheduler.on_import_ended(SequenceId{1}, 5, 64);
+  actions = bench.turn();
+  BOOST_TEST((lease_messages(actions) == std::vector<std::string>{"end", "commit 99"}));
+  BOOST_TEST_REQUIRE(actions.step.has_value());
+  BOOST_TEST(actions.step->slices[0].position == 99U);
+  BOOST_TEST(actions.step->slices[0].tokens.size() == 1U);
+  BOOST_TEST(actions.step->slices[0].sample);
+  BOOST_TEST(actions.step->copies.empty());
+  bench.finish(*actions.step);
+  BOOST_TEST(bench.run_to_end().cached_tokens == 64U);
+}
+
+BOOST_AUTO_TEST_CASE(an_import_that_was_cut_short_is_completed_by_computing) {
+  Bench bench;
+  BOOST_TEST(bench.scheduler.add(importing(1, prompt_of(100), 20)).ok());
+  bench.turn();
+  BOOST_TEST(bench.turn().imports.size() == 1U);
+  bench.scheduler.on_import_ended(SequenceId{1}, 3, 0);
+  bench.scheduler.on_import_ended(SequenceId{1}, 6, 0);  // once is enough
+  const StepPlan plan = bench.step();
+  BOOST_TEST(plan.slices[0].position == 48U);
+  BOOST_TEST(plan.slices[0].tokens.size() == 52U);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_cached_well_enough_is_not_imported) {
+  Bench bench;
+  bench.cached = 90;
+  BOOST_TEST(bench.scheduler.add(importing(1, prompt_of(100), 20)).ok());
+  bench.turn();
+  const Actions actions = bench.turn();
+  BOOST_TEST(actions.imports.empty());
+  BOOST_TEST(actions.step.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_cancelled_import_keeps_its_blocks_until_nothing_writes_them) {
+  Bench bench;
+  BOOST_TEST(bench.scheduler.add(importing(1, prompt_of(100), 20)).ok());
+  bench.turn();
+  bench.turn();
+  bench.scheduler.cancel(SequenceId{1});
+  BOOST_TEST(bench.turn().empty());
+  BOOST_TEST(!bench.scheduler.idle());
+  bench.scheduler.on_import_ended(SequenceId{1}, 2, 0);
+  BOOST_TEST((lease_messages(bench.turn()) ==
+              std::vector<std::string>{"end", "commit 32", "release"}));
+  BOOST_TEST(bench.scheduler.idle());
+}
+
+BOOST_AUTO_TEST_CASE(a_failed_device_fails_an_importing_sequence_at_once_and_keeps_its_blocks) {
+  Bench bench;
+  BOOST_TEST(bench.scheduler.add(importing(1, prompt_of(100), 20)).ok());
+  bench.turn();
+  bench.turn();
+  bench.scheduler.fail_all({StatusCode::kUnavailable, "gone"});
+  const Actions actions = bench.turn();
+  BOOST_TEST_REQUIRE(actions.emissions.size() == 1U);
+  BOOST_TEST(!actions.emissions[0].failed.ok());
+  BOOST_TEST(actions.kv.empty());
+  bench.scheduler.on_import_ended(SequenceId{1}, 0, 0);
+  BOOST_TEST((lease_messages(bench.turn()) == std::vector<std::string>{"end", "release"}));
+  BOOST_TEST(bench.scheduler.idle());
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_computed_for_others_ends_without_a_token_and_keeps_its_blocks) {
+  Bench bench;
+  SequenceSpec spec = importing(1, prompt_of(100), 0);
+  spec.params = std::make_shared<const SamplingParams>(at_most(0));
+  spec.prefill_only = true;
+  BOOST_TEST(bench.scheduler.add(std::move(spec)).ok());
+  const StepPlan plan = bench.step();
+  BOOST_TEST(!plan.slices[0].sample);
+  bench.finish(plan);
+  const Actions actions = bench.turn();
+  BOOST_TEST_REQUIRE(actions.emissions.size() == 1U);
+  BOOST_TEST(actions.emissions[0].tokens.empty());
+  BOOST_TEST(actions.emissions[0].end.has_value());
+  BOOST_TEST(bench.released.empty());
+  BOOST_TEST(bench.turn().empty());
+  bench.scheduler.cancel(SequenceId{1});
+  bench.turn();
+  BOOST_TEST(bench.released.size() == 1U);
+  BOOST_TEST(bench.scheduler.idle());
+}
+
 BOOST_AUTO_TEST_CASE(sixteen_requests_compute_their_shared_prefix_once) {
   WorldOptions options;
   options.blocks = 200;

@@ -236,6 +236,56 @@ BOOST_AUTO_TEST_CASE(metrics_count_what_happened) {
                                         "stop=\"finished\"} 1") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(time_on_the_network_and_on_devices_is_measured_by_the_gateways_clock) {
+  ManualClock clock;
+  FakeOutbox outbox;
+  ServingMetrics metrics{"m"};
+  std::optional<Duration> offset;
+  GatewayOptions options;
+  options.clock_offset = [&offset](std::string_view node) {
+    return node == "10.0.0.7:7000" ? offset : std::nullopt;
+  };
+  GatewayCore gateway(clock, outbox, metrics, options);
+  wire::WorkerStatus worker;
+  worker.worker = WorkerId(3);
+  worker.endpoint = "10.0.0.7:7000/worker";
+  gateway.on_health({true, "", {worker}, 0});
+  const auto serve_one = [&](WorkerId by, TimePoint sent) {
+    Listener listener;
+    GenerationRequest request;
+    request.prompt = {1, 2, 3};
+    request.choices.resize(1);
+    const RequestId id = gateway.submit(std::move(request), listener).value();
+    wire::Emission emission;
+    emission.request = id;
+    emission.sequence = outbox.take<wire::Accepted>("router").back().request.sequences[0].id;
+    emission.attempt = 1;
+    emission.tokens = {{7, 0.0F, {}}};
+    emission.compute = std::chrono::milliseconds(30);
+    emission.end = Fixture::end();
+    gateway.on_emitted({by, 1, {}, {}, sent, {emission}});
+    BOOST_TEST(listener.finished[0] == 1);
+  };
+  const auto counts = [&metrics](const prometheus::Histogram& histogram) {
+    const auto collected = histogram.Collect().histogram;
+    return std::pair(collected.sample_count, collected.sample_sum);
+  };
+  clock.advance(std::chrono::hours(5));
+  serve_one(WorkerId(3), {});  // the worker's clock is not known yet
+  serve_one(WorkerId(4), {});  // nor is this worker
+  BOOST_TEST(counts(metrics.network_seconds).first == 0U);
+  // The worker's clock is an hour ahead; its message took 2 ms.
+  offset = std::chrono::hours(1);
+  serve_one(WorkerId(3), clock.now() + *offset - std::chrono::milliseconds(2));
+  BOOST_TEST(counts(metrics.network_seconds).first == 1U);
+  BOOST_TEST(counts(metrics.network_seconds).second == 0.002, boost::test_tools::tolerance(1e-9));
+  // Within the uncertainty of the offset it may seem to have arrived too early.
+  serve_one(WorkerId(3), clock.now() + *offset + std::chrono::milliseconds(1));
+  BOOST_TEST(counts(metrics.network_seconds).second == 0.002, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(counts(metrics.compute_seconds).first == 4U);
+  BOOST_TEST(counts(metrics.compute_seconds).second == 0.12, boost::test_tools::tolerance(1e-9));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -1,0 +1,494 @@
+// A decode and a prefill worker with their real KV-cache managers, exchanging KV over the loopback
+// transport. Devices are pretended, but store KV that depends on the whole prefix in memory of
+// their own, and the tokens they choose depend on all KV that they read: KV that is lost, stale or
+// misplaced changes the output.
+
+#include <boost/test/unit_test.hpp>
+
+#include <cstring>
+#include <deque>
+#include <variant>
+
+#include "actors/decode/decode_core.h"
+#include "actors/decode/kv_landings.h"
+#include "actors/kv_cache_manager/kv_cache_manager_core.h"
+#include "actors/prefill/kv_exporter.h"
+#include "actors/prefill/prefill_core.h"
+#include "base/limits.h"
+#include "base/philox.h"
+#include "engine/kv/block_hash.h"
+#include "tests/unit/actors/fake_outbox.h"
+#include "transport/loopback/loopback_transport.h"
+
+namespace troupe {
+namespace {
+
+constexpr uint32_t kLayers = 3;
+constexpr uint64_t kBlockBytes = kBlockTokens * sizeof(uint64_t);
+
+uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {
+  return philox_u64(a, b, static_cast<uint32_t>(c));
+}
+
+// Memory and what a step does with it.
+class PretendedDevice {
+ public:
+  explicit PretendedDevice(uint32_t blocks) : bytes_(size_t{kLayers} * blocks * kBlockBytes) {
+    kv.memory = bytes_;
+    kv.layers = kLayers;
+    kv.blocks = blocks;
+    kv.layer_bytes = blocks * kBlockBytes;
+    kv.block_bytes = kBlockBytes;
+  }
+
+  StepResult execute(const StepPlan& plan, LayerListener* listener, TimePoint now) {
+    StepResult result{plan.number, {}, now, now + std::chrono::milliseconds(5)};
+    for (const auto& copy : plan.copies) {
+      for (uint32_t l = 0; l < kLayers; ++l)
+        std::memcpy(kv.at(l, copy.to).data(), kv.at(l, copy.from).data(), kBlockBytes);
+    }
+    for (const StepSlice& slice : plan.slices) {
+      result.slices.emplace_back().sequence = slice.sequence;
+      tokens_computed += slice.tokens.size();
+    }
+    for (uint32_t l = 0; l < kLayers; ++l) {
+      for (const StepSlice& slice : plan.slices) store(slice, l);
+      if (!plan.exports.empty()) listener->on_layer_stored(plan, l);
+    }
+    for (size_t i = 0; i < plan.slices.size(); ++i) {
+      const StepSlice& slice = plan.slices[i];
+      if (!slice.sample) continue;
+      uint64_t all = 0;
+      for (uint32_t l = 0; l < kLayers; ++l)
+        all = mix(all, sum(slice, l, slice.position + slice.tokens.size()), l);
+      result.slices[i].sampled = true;
+      result.slices[i].token.token = static_cast<TokenId>(100 + all % 1000);
+    }
+    return result;
+  }
+
+  KvMemory kv;
+  size_t tokens_computed = 0;
+
+ private:
+  uint64_t& value(const StepSlice& slice, uint32_t layer, size_t position) {
+    const BlockIndex block = slice.blocks[position / kBlockTokens];
+    auto* values = reinterpret_cast<uint64_t*>(kv.at(layer, block).data());
+    return values[position % kBlockTokens];
+  }
+  uint64_t sum(const StepSlice& slice, uint32_t layer, size_t positions) {
+    uint64_t sum = 0;
+    for (size_t p = 0; p < positions; ++p) sum = mix(sum, value(slice, layer, p), p);
+    return sum;
+  }
+  void store(const StepSlice& slice, uint32_t layer) {
+    for (size_t i = 0; i < slice.tokens.size(); ++i) {
+      const size_t position = slice.position + i;
+      value(slice, layer, position) =
+          mix(sum(slice, layer, position), static_cast<uint64_t>(slice.tokens[i]), layer);
+    }
+  }
+
+  std::vector<std::byte> bytes_;
+};
+
+// One worker's manager and device, with its mailboxes: nothing happens until they are emptied.
+struct Half final : WorkerPorts {
+  explicit Half(uint32_t blocks) : manager({blocks}, hasher), device(blocks) {}
+  void ask_kv(std::vector<KvRequest> requests) override { kv.push_back(std::move(requests)); }
+  void submit(StepPlan plan) override { plans.push_back(std::move(plan)); }
+
+  template <class Core>
+  bool pump(Core& core, LayerListener* listener, TimePoint now) {
+    bool did = false;
+    for (; !kv.empty(); did = true) {
+      const auto requests = std::move(kv.front());
+      kv.pop_front();
+      std::vector<KvReply> replies;
+      manager.on_requests(requests, replies);
+      core.on_kv_replies(replies, manager.stats());
+    }
+    if (!plans.empty() && !paused) {
+      const StepPlan plan = std::move(plans.front());
+      plans.pop_front();
+      core.on_step_done(device.execute(plan, listener, now));
+      did = true;
+    }
+    core.check_invariants();
+    manager.check_invariants();
+    return did;
+  }
+
+  Xxh3BlockHasher hasher{1};
+  KvCacheManagerCore manager;
+  PretendedDevice device;
+  std::deque<std::vector<KvRequest>> kv;
+  std::deque<StepPlan> plans;
+  bool paused = false;  // the device takes its time
+};
+
+struct Fixture {
+  explicit Fixture(uint32_t step_tokens_max = 32) : decode_half(64), prefill_half(64) {
+    BOOST_REQUIRE(transport.register_memory(decode_half.device.kv.memory).ok());
+    BOOST_REQUIRE(transport.register_memory(prefill_half.device.kv.memory).ok());
+    DecodeOptions options;
+    options.identity.endpoint = "decode";
+    options.scheduler = scheduler(step_tokens_max);
+    options.import_tokens_min = 20;
+    options.kv_layers = kLayers;
+    options.kv_block_bytes = kBlockBytes;
+    decode = std::make_unique<DecodeCore>(clock, outbox, decode_half, &landings, metrics, options);
+    PrefillOptions prefill_options;
+    prefill_options.identity.endpoint = "prefill";
+    prefill_options.scheduler = scheduler(step_tokens_max);
+    prefill_options.kv_layers = kLayers;
+    prefill_options.kv_block_bytes = kBlockBytes;
+    prefill = std::make_unique<PrefillCore>(clock, outbox, prefill_half, metrics, prefill_options);
+  }
+  ~Fixture() {
+    transport.unregister_memory(decode_half.device.kv.memory);
+    transport.unregister_memory(prefill_half.device.kv.memory);
+  }
+  static SchedulerOptions scheduler(uint32_t step_tokens_max) {
+    SchedulerOptions options;
+    options.blocks_total = 64;
+    options.context_tokens = 1024;
+    options.step_tokens_max = step_tokens_max;
+    return options;
+  }
+  static std::vector<TokenId> prompt(uint32_t tokens, uint32_t seed = 1) {
+    std::vector<TokenId> prompt;
+    for (uint32_t i = 0; i < tokens; ++i)
+      prompt.push_back(static_cast<TokenId>(philox_u64(seed, i, 0) % 1000));
+    return prompt;
+  }
+  void route(uint64_t id, std::vector<TokenId> prompt,
+             const std::string& prefill_worker = "prefill", uint32_t choices = 1) {
+    wire::Routed routed;
+    routed.attempt = 1;
+    routed.router = "router";
+    routed.prefill = prefill_worker;
+    routed.request.id = RequestId(id);
+    routed.request.gateway = "g";
+    routed.request.prompt = std::move(prompt);
+    for (uint32_t i = 0; i < choices; ++i) {
+      SamplingParams params;
+      params.max_tokens = 5;
+      params.ignore_eos = true;
+      routed.request.sequences.push_back({SequenceId(id * 100 + i), params});
+    }
+    decode->on_routed(routed);
+  }
+  // Hands on what the two workers sent each other since; true when there was something.
+  bool deliver() {
+    bool did = false;
+    for (; delivered < outbox.sent.size(); ++delivered) {
+      const auto [to, message] = outbox.sent[delivered];
+      if (const auto* m = std::get_if<wire::Reserved>(&message)) prefill->on_reserved(*m);
+      if (const auto* m = std::get_if<wire::Released>(&message)) prefill->on_released(*m);
+      if (const auto* m = std::get_if<wire::Prefilled>(&message)) decode->on_prefilled(*m);
+      did = true;
+    }
+    for (; !exported.empty(); did = true) {
+      const auto [landing, status] = exported.front();
+      exported.pop_front();
+      prefill->on_exported(landing, status);
+    }
+    for (; !closed.empty(); did = true) {
+      const auto [landing, blocks] = closed.front();
+      closed.pop_front();
+      decode->on_landing_closed(landing, blocks);
+    }
+    return did;
+  }
+  bool turn() {
+    bool did = deliver();
+    did = decode_half.pump(*decode, nullptr, clock.now()) || did;
+    did = prefill_half.pump(*prefill, &exporter, clock.now()) || did;
+    return did;
+  }
+  void run() {
+    while (turn()) {
+    }
+  }
+  // What each choice of a request said, by its sequence.
+  std::vector<TokenId> tokens(uint64_t sequence) const {
+    std::vector<TokenId> out;
+    for (const auto& message : outbox.take<wire::Emitted>("g")) {
+      for (const wire::Emission& emission : message.emissions) {
+        if (emission.sequence.value != sequence) continue;
+        for (const SampledToken& token : emission.tokens) out.push_back(token.token);
+      }
+    }
+    return out;
+  }
+  std::vector<TokenId> alone(std::vector<TokenId> prompt) const {
+    Fixture other;
+    other.route(1, std::move(prompt), "");
+    other.run();
+    return other.tokens(100);
+  }
+  uint32_t busy_blocks(const Half& half) const {
+    const KvStats stats = half.manager.stats();
+    return stats.blocks_total - stats.blocks_free - stats.blocks_cached;
+  }
+  void check_quiet() {
+    BOOST_TEST(decode->idle());
+    BOOST_TEST(prefill->idle());
+    BOOST_TEST(busy_blocks(decode_half) == 0U);
+    BOOST_TEST(busy_blocks(prefill_half) == 0U);
+  }
+
+  ManualClock clock;
+  LoopbackTransport transport;
+  FakeOutbox outbox;
+  size_t delivered = 0;
+  ServingMetrics metrics{"m"};
+  Half decode_half, prefill_half;
+  std::deque<std::pair<uint64_t, uint32_t>> closed;
+  std::deque<std::pair<uint64_t, Status>> exported;
+  KvLandings landings{transport, decode_half.device.kv, [this](uint64_t landing, uint32_t blocks) {
+                        closed.emplace_back(landing, blocks);
+                      }};
+  KvExporter exporter{transport, prefill_half.device.kv, [this](uint64_t landing, Status status) {
+                        exported.emplace_back(landing, std::move(status));
+                      }};
+  std::unique_ptr<DecodeCore> decode;
+  std::unique_ptr<PrefillCore> prefill;
+};
+
+BOOST_AUTO_TEST_SUITE(prefill_exchange)
+
+BOOST_AUTO_TEST_CASE(a_moved_prompt_gives_the_same_tokens_and_is_not_computed_twice) {
+  for (const uint32_t length : {22U, 32U, 33U, 100U, 161U}) {
+    Fixture f;
+    const auto prompt = Fixture::prompt(length);
+    f.route(1, prompt);
+    f.run();
+    BOOST_TEST(f.tokens(100) == f.alone(prompt), boost::test_tools::per_element());
+    BOOST_TEST(f.prefill_half.device.tokens_computed == length - 1);
+    BOOST_TEST(f.decode_half.device.tokens_computed == 5U);  // the last of the prompt, and four
+    BOOST_TEST(f.metrics.kv_imports_whole.Value() == 1.0);
+    BOOST_TEST(f.metrics.kv_exports_whole.Value() == 1.0);
+    f.check_quiet();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_short_prompt_is_computed_where_it_is_decoded) {
+  Fixture f;
+  f.route(1, Fixture::prompt(20));
+  f.run();
+  BOOST_TEST(f.prefill_half.device.tokens_computed == 0U);
+  BOOST_TEST(f.tokens(100) == f.alone(Fixture::prompt(20)), boost::test_tools::per_element());
+  f.check_quiet();
+}
+
+BOOST_AUTO_TEST_CASE(what_the_decode_worker_holds_already_is_not_moved) {
+  Fixture f;
+  auto prompt = Fixture::prompt(100);
+  f.route(1, prompt);
+  f.run();
+  const double moved = f.metrics.kv_blocks_imported.Value();
+  prompt.resize(64);
+  const auto more = Fixture::prompt(60, 2);
+  prompt.insert(prompt.end(), more.begin(), more.end());
+  f.route(2, prompt);
+  f.run();
+  // 124 tokens in 8 blocks, of which 4 are cached on both sides.
+  BOOST_TEST(f.metrics.kv_blocks_imported.Value() - moved == 4.0);
+  BOOST_TEST(f.tokens(200) == f.alone(prompt), boost::test_tools::per_element());
+  f.check_quiet();
+}
+
+BOOST_AUTO_TEST_CASE(what_the_prefill_worker_holds_is_moved_without_computing_it) {
+  Fixture f;
+  f.route(1, Fixture::prompt(100));
+  f.run();
+  const size_t computed = f.prefill_half.device.tokens_computed;
+  // Another salt at the decode worker would hide its cache at both; a full pool does so at one.
+  for (uint64_t id = 2; id < 12; ++id)
+    f.route(id, Fixture::prompt(200, static_cast<uint32_t>(id)), "");
+  f.run();
+  f.route(20, Fixture::prompt(100));
+  f.run();
+  BOOST_TEST(f.prefill_half.device.tokens_computed - computed <= 3U);
+  BOOST_TEST(f.tokens(2000) == f.tokens(100), boost::test_tools::per_element());
+  f.check_quiet();
+}
+
+BOOST_AUTO_TEST_CASE(choices_of_one_request_share_one_import) {
+  Fixture f;
+  f.route(1, Fixture::prompt(100), "prefill", 3);
+  f.run();
+  BOOST_TEST(f.metrics.kv_imports_whole.Value() == 1.0);
+  const auto expected = f.alone(Fixture::prompt(100));
+  for (uint64_t choice = 0; choice < 3; ++choice)
+    BOOST_TEST(f.tokens(100 + choice) == expected, boost::test_tools::per_element());
+  f.check_quiet();
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_prefill_worker_costs_what_it_had_not_moved_and_no_token) {
+  Fixture f;
+  const auto prompt = Fixture::prompt(160);
+  f.route(1, prompt);
+  for (int turns = 0; turns < 3; ++turns) f.turn();  // some chunks have moved
+  f.prefill_half.paused = true;
+  f.run();
+  BOOST_TEST(f.tokens(100).empty());
+  const uint32_t leased = f.decode_half.manager.stats().blocks_leased;
+  BOOST_TEST(leased > 0U);
+  f.decode->on_peer_lost("");  // the one node of this transport; the gateway's requests go, too
+  f.run();
+  BOOST_TEST(f.decode->idle());
+  BOOST_TEST(f.busy_blocks(f.decode_half) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(at_the_deadline_the_rest_is_computed_where_it_is_decoded) {
+  Fixture f;
+  const auto prompt = Fixture::prompt(160);
+  f.route(1, prompt);
+  for (int turns = 0; turns < 3; ++turns) f.turn();
+  f.prefill_half.paused = true;
+  f.run();
+  BOOST_TEST(f.tokens(100).empty());
+  f.clock.advance(limits::kImportDeadlineUnknown);
+  f.decode->on_tick();
+  f.run();
+  BOOST_TEST(f.tokens(100).empty());  // exactly the deadline is not over it
+  f.clock.advance(limits::kHeartbeatInterval);
+  f.decode->on_tick();
+  f.run();
+  BOOST_TEST(f.tokens(100) == f.alone(prompt), boost::test_tools::per_element());
+  BOOST_TEST(f.metrics.kv_imports_cut.Value() == 1.0);
+  // It kept what had arrived: some of the 159 tokens were not computed here.
+  BOOST_TEST(f.decode_half.device.tokens_computed < 159U);
+  BOOST_TEST(f.decode_half.device.tokens_computed > 5U);
+  f.prefill_half.paused = false;
+  f.run();
+  f.check_quiet();
+}
+
+BOOST_AUTO_TEST_CASE(a_client_that_leaves_ends_the_import_on_both_sides_at_every_moment) {
+  for (int moment = 0; moment < 14; ++moment) {
+    Fixture f;
+    f.route(1, Fixture::prompt(200));
+    for (int turns = 0; turns < moment; ++turns) f.turn();
+    f.decode->on_cancelled({RequestId(1), {}});
+    f.run();
+    f.check_quiet();
+    BOOST_TEST(f.outbox.take<wire::Finished>("router").size() == 1U);
+    BOOST_TEST(f.metrics.kv_blocks_leased.Value() == 0.0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_prefill_worker_that_cannot_do_it_says_so_and_the_prompt_is_computed_here) {
+  Fixture f;
+  f.prefill->drain();
+  const auto prompt = Fixture::prompt(100);
+  f.route(1, prompt);
+  f.run();
+  BOOST_TEST(f.tokens(100) == f.alone(prompt), boost::test_tools::per_element());
+  BOOST_TEST(f.prefill_half.device.tokens_computed == 0U);
+  f.check_quiet();
+}
+
+BOOST_AUTO_TEST_CASE(an_unreachable_prefill_worker_is_no_reason_to_wait) {
+  Fixture f;
+  f.outbox.unreachable.insert("prefill");
+  const auto prompt = Fixture::prompt(100);
+  f.route(1, prompt);
+  f.run();
+  BOOST_TEST(f.tokens(100) == f.alone(prompt), boost::test_tools::per_element());
+  f.check_quiet();
+}
+
+BOOST_AUTO_TEST_CASE(an_order_for_kv_of_another_shape_is_refused_with_both) {
+  Fixture f;
+  wire::Reserved order;
+  order.reply_to = "decode";
+  order.ticket.landing = 7;
+  order.tokens = Fixture::prompt(40);
+  order.layers = kLayers + 1;
+  order.block_bytes = kBlockBytes;
+  order.deadline = std::chrono::milliseconds(1000);
+  f.prefill->on_reserved(order);
+  const auto ended = f.outbox.take<wire::Prefilled>("decode");
+  BOOST_REQUIRE(ended.size() == 1U);
+  BOOST_TEST((ended[0].error.code() == StatusCode::kInvalidArgument));
+  BOOST_TEST(ended[0].error.message().find("4 layers") != std::string::npos);
+  BOOST_TEST(ended[0].error.message().find("has 3") != std::string::npos);
+  BOOST_TEST(f.prefill->idle());
+}
+
+BOOST_AUTO_TEST_CASE(repeated_and_late_messages_are_harmless) {
+  Fixture f;
+  const auto prompt = Fixture::prompt(100);
+  f.route(1, prompt);
+  f.turn();
+  const auto orders = f.outbox.take<wire::Reserved>("prefill");
+  BOOST_REQUIRE(orders.size() == 1U);
+  f.prefill->on_reserved(orders[0]);
+  f.run();
+  const auto ends = f.outbox.take<wire::Prefilled>("decode");
+  BOOST_REQUIRE(ends.size() == 1U);
+  f.decode->on_prefilled(ends[0]);
+  f.prefill->on_released({orders[0].ticket.landing});
+  // Computed again for a landing that is gone: every part is refused.
+  f.prefill->on_reserved(orders[0]);
+  f.run();
+  BOOST_TEST(f.outbox.take<wire::Prefilled>("decode").size() == 2U);
+  BOOST_TEST(!f.outbox.take<wire::Prefilled>("decode")[1].error.ok());
+  BOOST_TEST(f.tokens(100) == f.alone(prompt), boost::test_tools::per_element());
+  f.check_quiet();
+}
+
+BOOST_AUTO_TEST_CASE(
+    a_failed_prefill_device_ends_its_orders_and_the_worker_says_that_it_is_stalled) {
+  Fixture f;
+  const auto prompt = Fixture::prompt(100);
+  f.route(1, prompt);
+  f.prefill_half.paused = true;
+  f.run();
+  BOOST_REQUIRE(!f.prefill_half.plans.empty());
+  f.prefill_half.plans.clear();
+  f.prefill->on_step_done(Status{StatusCode::kInternal, "broken"});
+  f.prefill->on_tick();
+  f.run();
+  BOOST_TEST(f.outbox.take<wire::Heartbeat>("router").back().stalled);
+  BOOST_TEST(f.tokens(100) == f.alone(prompt), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_failed_decode_device_ends_its_requests_and_takes_the_landings_back) {
+  Fixture f;
+  f.route(1, Fixture::prompt(10), "");
+  f.route(2, Fixture::prompt(100));
+  f.decode_half.paused = true;
+  f.prefill_half.paused = true;
+  f.run();
+  f.decode_half.plans.clear();
+  f.decode->on_step_done(Status{StatusCode::kInternal, "broken"});
+  f.prefill_half.paused = false;
+  f.run();
+  BOOST_TEST(f.decode->idle());
+  BOOST_TEST(f.outbox.take<wire::Finished>("router").size() == 2U);
+  BOOST_TEST(f.busy_blocks(f.decode_half) == 0U);
+  BOOST_TEST(f.busy_blocks(f.prefill_half) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(many_prompts_at_once_through_a_small_pool_lose_nothing) {
+  Fixture f(48);
+  for (uint64_t id = 1; id <= 12; ++id)
+    f.route(id, Fixture::prompt(150 + static_cast<uint32_t>(id) * 9, static_cast<uint32_t>(id)));
+  f.run();
+  for (uint64_t id = 1; id <= 12; ++id) {
+    const auto prompt =
+        Fixture::prompt(150 + static_cast<uint32_t>(id) * 9, static_cast<uint32_t>(id));
+    BOOST_TEST(f.tokens(id * 100) == f.alone(prompt), boost::test_tools::per_element());
+  }
+  f.check_quiet();
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace troupe

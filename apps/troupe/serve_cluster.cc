@@ -120,8 +120,8 @@ class LocalProcesses {
   [[nodiscard]] MemberSpec monitor(const std::string& router) const {
     return {"monitor",
             {program("troupe-monitor"), "--join", router},
-            {{kSaysListening, "--port", 0}},
-            false};
+            {{kSaysListening, "--port", 0}, {kSaysHttp, "--http-port", 0}},
+            true};
   }
 
   // The router first: what it lets finish needs the workers.

@@ -4,6 +4,7 @@
 #include <kj/async-io.h>
 
 #include "actors/gateway/http/http_frontend.h"
+#include "actors/gateway/openai/cluster_body.h"
 #include "actors/gateway/rpc/rpc_frontend.h"
 #include "actors/router/router_actor.h"
 #include "apps/node/endpoints.h"
@@ -66,6 +67,9 @@ class RouterProgram {
     RegistryMetrics metrics_page(metrics_);
     HttpFrontendOptions http_options;
     http_options.version = TROUPE_VERSION;
+    http_options.cluster = [this] {
+      return cluster_body(last_health_, node_->transport().peers());
+    };
     HttpFrontend http(*io_.lowLevelProvider, timer_, io_.unixEventPort, gateway_->core(), models_,
                       health, metrics_page, clock_, load_, http_options);
     TROUPE_ASSIGN_OR_RETURN(const uint16_t port,
@@ -108,7 +112,10 @@ class RouterProgram {
         clock_, node_->outbox(), models_,
         ModelSeekerOptions{gateway.endpoint, options_.served_model_name});
     gateway_->set_observers(
-        [this](const wire::Health& health) { seeker_->on_health(health); },
+        [this](const wire::Health& report) {
+          last_health_ = report;
+          seeker_->on_health(report);
+        },
         [this](wire::Described message) { seeker_->on_described(std::move(message)); });
     TROUPE_RETURN_IF_ERROR(node_->bind(kGatewayEndpoint, gateway_->inbox()));
     gateway_->start();
@@ -145,6 +152,7 @@ class RouterProgram {
   FrontendLoad load_;
   ModelCatalogue models_;
   LeastLoaded policy_;
+  wire::Health last_health_;  // for people
   // The gateway's inbox outlives the node, which unbinds it.
   std::unique_ptr<ModelSeeker> seeker_;
   std::unique_ptr<GatewayLoop> gateway_;

@@ -6,6 +6,7 @@
 #include <kj/timer.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,9 @@ class MetricsSource {
 
 struct HttpFrontendOptions {
   std::string version;  // for GET /version
+  // For GET /cluster: one JSON object; called on the loop thread, answers at once. Empty: there is
+  // no such page.
+  std::function<std::string()> cluster;
 };
 
 // Serves one port. Everything runs on the loop thread; construct and destroy it there. Destroying

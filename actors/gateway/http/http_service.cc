@@ -26,6 +26,7 @@ enum class HttpService::Endpoint {
   kModels,
   kModel,
   kHealth,
+  kCluster,
   kPing,
   kMetrics,
   kVersion,
@@ -44,6 +45,7 @@ const HttpService::Route HttpService::kRoutes[] = {
     {"/detokenize", Endpoint::kDetokenize, true},
     {"/v1/models", Endpoint::kModels, false},
     {"/health", Endpoint::kHealth, false},
+    {"/cluster", Endpoint::kCluster, false},
     {"/ping", Endpoint::kPing, false},
     {"/metrics", Endpoint::kMetrics, false},
     {"/version", Endpoint::kVersion, false},
@@ -136,7 +138,9 @@ kj::Promise<void> HttpService::request(kj::HttpMethod method, kj::StringPtr url,
   }
   const auto* route = std::find_if(std::begin(kRoutes), std::end(kRoutes),
                                    [&](const Route& r) { return r.path == facts.path; });
-  if (route == std::end(kRoutes)) {
+  const bool absent = route != std::end(kRoutes) && route->endpoint == Endpoint::kCluster &&
+                      !context_.options.cluster;
+  if (route == std::end(kRoutes) || absent) {
     const std::string path = printable_excerpt(facts.path, kExcerptBytesMax);
     return send_error(context_, facts, response,
                       make_error(404, "not_found",
@@ -173,6 +177,8 @@ kj::Promise<void> HttpService::answer_get(Endpoint endpoint, const Facts& facts,
       return send_json(context_, facts, response, format_model_list(context_.models));
     case Endpoint::kHealth:
       return answer_health(facts, response);
+    case Endpoint::kCluster:
+      return send_json(context_, facts, response, context_.options.cluster());
     case Endpoint::kPing:
       return send_json(context_, facts, response, "{\"status\":\"ok\"}");
     case Endpoint::kMetrics: {

@@ -224,7 +224,7 @@ struct WorkerStatus {
   endpoint @1 :Text;
   role @2 :Role;
   accepting @3 :Bool;
-  state @4 :Text;          # "ready", "draining", "stalled", "lost: …", for people
+  state @4 :Text;          # "ready", "draining", "stalled", "left", "lost: …": a word, then for people
   incarnation @5 :UInt64;
   requests @6 :UInt32;     # that this router has in flight there
   heardMs @7 :UInt32;      # since its last heartbeat

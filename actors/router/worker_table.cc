@@ -9,7 +9,10 @@
 namespace troupe {
 namespace {
 
+constexpr const char* kHasLeft = "its worker has left";
+
 std::string state_of(const Worker& worker) {
+  if (worker.lost == kHasLeft) return "left";
   if (!worker.lost.empty()) return "lost: " + worker.lost;
   if (worker.stalled) return "stalled";
   if (worker.draining) return "draining";
@@ -61,7 +64,7 @@ Result<WorkerTable::Change> WorkerTable::take(const wire::Heartbeat& heartbeat, 
   worker.draining = heartbeat.draining;
   worker.sent_tokens = 0;
   worker.lost.clear();
-  if (heartbeat.left) worker.lost = change.lost = "its worker has left";
+  if (heartbeat.left) worker.lost = change.lost = kHasLeft;
   return change;
 }
 

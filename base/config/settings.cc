@@ -244,8 +244,8 @@ class Settings::Impl {
     std::vector<std::string> values;
     size_t width = 0;
     for (const Entry& entry : entries_) {
-      const bool hide = entry.setting.secret && !flag_text_of(entry.target).empty();
-      values.push_back(hide ? "\"(hidden)\"" : toml_of(entry.target));
+      const bool unset = entry.setting.secret && flag_text_of(entry.target).empty();
+      values.push_back(unset ? "" : entry.setting.secret ? "\"(hidden)\"" : toml_of(entry.target));
       if (!values.back().empty()) {
         width = std::max(width, entry.setting.name.size() + values.back().size());
       }
@@ -257,6 +257,7 @@ class Settings::Impl {
         out += "# " + name + " is not set\n";
         continue;
       }
+      if (entries_[i].setting.secret) out += "# ";  // has no place in a file
       out += name + " = " + values[i] + std::string(width - name.size() - values[i].size(), ' ') +
              "  # " + entries_[i].origin + "\n";
     }

@@ -14,8 +14,12 @@ constexpr std::chrono::seconds kAnswerDeadline{3};
 }  // namespace
 
 ModelSeeker::ModelSeeker(const Clock& clock, wire::Outbox& outbox, ModelCatalogue& models,
-                         ModelSeekerOptions options)
-    : clock_(clock), outbox_(outbox), models_(models), options_(std::move(options)) {}
+                         ServingMetrics& metrics, ModelSeekerOptions options)
+    : clock_(clock),
+      outbox_(outbox),
+      models_(models),
+      metrics_(metrics),
+      options_(std::move(options)) {}
 
 void ModelSeeker::on_health(const wire::Health& health) {
   if (!models_.empty() || health.workers.empty()) return;
@@ -38,8 +42,11 @@ void ModelSeeker::on_described(wire::Described message) {
   const ServedModel served = model.value()->served(options_.served_name, clock_.unix_seconds());
   LOG(INFO) << "the model is " << served.name << ", digest " << model.value()->digest()
             << ", context " << served.context_tokens << " tokens";
-  if (const Status added = models_.add(served, model.value()); !added.ok())
+  if (const Status added = models_.add(served, model.value()); !added.ok()) {
     LOG(ERROR) << "the model " << served.name << ": " << added.message();
+    return;
+  }
+  metrics_.set_model_name(served.name);
 }
 
 }  // namespace troupe

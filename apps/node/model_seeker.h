@@ -8,6 +8,7 @@
 #include "actors/gateway/openai/model_catalogue.h"
 #include "actors/wire/outbox.h"
 #include "base/clock.h"
+#include "base/metrics/serving_metrics.h"
 
 namespace troupe {
 
@@ -16,12 +17,13 @@ struct ModelSeekerOptions {
   std::string served_name;  // of the model in the catalogue; empty: as the worker says
 };
 
-// Fills the catalogue with the cluster's model. Runs on the gateway's loop; plain state.
+// Fills the catalogue with the cluster's model, and names it in the metrics. Runs on the gateway's
+// loop; plain state.
 class ModelSeeker final {
  public:
   // All references must outlive it.
   ModelSeeker(const Clock& clock, wire::Outbox& outbox, ModelCatalogue& models,
-              ModelSeekerOptions options);
+              ServingMetrics& metrics, ModelSeekerOptions options);
 
   // Asks a worker of this report, unless the model is known or an answer may still come.
   void on_health(const wire::Health& health);
@@ -32,6 +34,7 @@ class ModelSeeker final {
   const Clock& clock_;
   wire::Outbox& outbox_;
   ModelCatalogue& models_;
+  ServingMetrics& metrics_;
   const ModelSeekerOptions options_;
   std::optional<TimePoint> asked_;
   size_t questions_ = 0;  // so far; each goes to the next worker

@@ -109,7 +109,7 @@ class RouterProgram {
     gateway_ = std::make_unique<GatewayLoop>(clock_, node_->outbox(), metrics_, gateway,
                                              io_.unixEventPort, timer_);
     seeker_ = std::make_unique<ModelSeeker>(
-        clock_, node_->outbox(), models_,
+        clock_, node_->outbox(), models_, metrics_,
         ModelSeekerOptions{gateway.endpoint, options_.served_model_name});
     gateway_->set_observers(
         [this](const wire::Health& report) {

@@ -2,6 +2,9 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace troupe {
 namespace {
 
@@ -21,6 +24,7 @@ const Buckets kTokens = {1,   2,    5,    10,   20,    50,    100,   200,
 const Buckets kStepTokens = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 const Buckets kChoices = {1, 2, 5, 10, 20};
 
+constexpr const char* kModelLabel = "model_name";
 constexpr const char* kImportsHelp =
     "Prompts whose KV came from another worker, whole or cut short.";
 constexpr const char* kExportsHelp =
@@ -29,7 +33,8 @@ constexpr const char* kExportsHelp =
 }  // namespace
 
 ServingMetrics::ServingMetrics(const std::string& model_name)
-    : labels_{{"model_name", model_name}, {"engine", "0"}},
+    : labels_{{"engine", "0"}},
+      model_name_(model_name),
       registry_(std::make_shared<prometheus::Registry>()),
       requests_running(gauge("vllm:num_requests_running", "Sequences that hold KV blocks.")),
       requests_waiting(gauge("vllm:num_requests_waiting", "Sequences that wait to be admitted.")),
@@ -106,8 +111,22 @@ ServingMetrics::ServingMetrics(const std::string& model_name)
   }
 }
 
+void ServingMetrics::set_model_name(const std::string& model_name) {
+  const std::lock_guard lock(mutex_);
+  model_name_ = model_name;
+}
+
 std::string ServingMetrics::serialize() const {
-  return prometheus::TextSerializer().Serialize(registry_->Collect());
+  std::vector<prometheus::MetricFamily> families = registry_->Collect();
+  const std::lock_guard lock(mutex_);
+  for (prometheus::MetricFamily& family : families) {
+    for (prometheus::ClientMetric& metric : family.metric) {
+      const prometheus::ClientMetric::Label label{kModelLabel, model_name_};
+      const auto place = std::lower_bound(metric.label.begin(), metric.label.end(), label);
+      metric.label.insert(place, label);
+    }
+  }
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 prometheus::Gauge& ServingMetrics::gauge(const std::string& name, const std::string& help) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/stop.h"
@@ -24,11 +25,16 @@ class ServingMetrics final {
   ServingMetrics(const ServingMetrics&) = delete;
   ServingMetrics& operator=(const ServingMetrics&) = delete;
 
+  // For a process that learns only later what model it serves. Thread-safe.
+  void set_model_name(const std::string& model_name);
+
   // Prometheus text format. Thread-safe.
   [[nodiscard]] std::string serialize() const;
 
  private:
-  std::map<std::string, std::string> labels_;
+  const std::map<std::string, std::string> labels_;
+  mutable std::mutex mutex_;
+  std::string model_name_;  // added as a label when serialised
   // Shared by shape of prometheus-cpp's interface; nobody else keeps it.
   std::shared_ptr<prometheus::Registry> registry_;
 

@@ -48,6 +48,17 @@ BOOST_AUTO_TEST_CASE(a_count_shows_on_the_page) {
   BOOST_TEST(page.find("finished_reason=\"stop\",model_name=\"m\"} 1") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_model_that_becomes_known_later_names_every_sample) {
+  ServingMetrics metrics("");
+  metrics.generation_tokens.Increment();
+  BOOST_TEST(metrics.serialize().find("model_name=\"later\"") == std::string::npos);
+  metrics.set_model_name("later");
+  const std::string page = metrics.serialize();
+  BOOST_TEST(page.find("vllm:generation_tokens_total{engine=\"0\",model_name=\"later\"} 1") !=
+             std::string::npos);
+  BOOST_TEST(page.find("model_name=\"\"") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

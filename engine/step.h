@@ -64,6 +64,12 @@ struct StepPlan {
   std::vector<KvExport> exports;
 };
 
+[[nodiscard]] inline uint32_t tokens_of(const StepPlan& plan) {
+  size_t tokens = 0;
+  for (const StepSlice& slice : plan.slices) tokens += slice.tokens.size();
+  return static_cast<uint32_t>(tokens);
+}
+
 struct SliceResult {
   SequenceId sequence;
   Status status;  // not ok: no token could be chosen (the logits hold NaN); end the sequence

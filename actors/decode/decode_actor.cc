@@ -8,6 +8,7 @@
 #include "actors/wire/codec.h"
 #include "actors/wire/inbox_actor.h"
 #include "actors/worker/actor_ports.h"
+#include "actors/worker/export_mail.h"
 #include "actors/worker/worker_mail.h"
 #include "base/limits.h"
 
@@ -29,6 +30,7 @@ namespace {
 struct DecodeState {
   std::unique_ptr<ActorPorts> ports;
   std::shared_ptr<KvLandings> landings;
+  std::shared_ptr<KvExporter> exporter;
   std::unique_ptr<DecodeCore> core;
 };
 using Self = caf::stateful_actor<DecodeState>;
@@ -39,14 +41,19 @@ void dispatch(DecodeCore& core, wire::Message message) {
     return core.on_cancelled(*cancelled);
   if (auto* prefilled = std::get_if<wire::Prefilled>(&message))
     return core.on_prefilled(*prefilled);
+  if (auto* reserved = std::get_if<wire::Reserved>(&message))
+    return core.on_reserved(std::move(*reserved));
+  if (auto* released = std::get_if<wire::Released>(&message)) return core.on_released(*released);
   LOG(WARNING) << "decode: dropped a message that is not for a decode worker";
 }
 
 caf::behavior decode(Self* self, const Clock* clock, wire::Outbox* outbox, ServingMetrics* metrics,
                      const DecodeOptions& options, const std::shared_ptr<KvLandings>& landings,
-                     const caf::actor& device, const caf::actor& manager) {
+                     const std::shared_ptr<KvExporter>& exporter, const caf::actor& device,
+                     const caf::actor& manager) {
   self->state.ports = std::make_unique<ActorPorts>(self, device, manager);
   self->state.landings = landings;
+  self->state.exporter = exporter;
   self->state.core = std::make_unique<DecodeCore>(*clock, *outbox, *self->state.ports,
                                                   landings.get(), *metrics, options);
   self->link_to(device);
@@ -68,6 +75,7 @@ caf::behavior decode(Self* self, const Clock* clock, wire::Outbox* outbox, Servi
       [self](const LandingClosed& closed) {
         self->state.core->on_landing_closed(closed.landing, closed.blocks);
       },
+      [self](const ExportDone& done) { self->state.core->on_exported(done.landing, done.status); },
       [self](const wire::PeerLost& lost) { self->state.core->on_peer_lost(lost.node); },
       [self](TickAtom) {
         self->delayed_send(self, limits::kHeartbeatInterval, TickAtom::value);
@@ -96,7 +104,7 @@ DecodeWorker spawn_decode(caf::actor_system& system, const Clock& clock, wire::O
                                                    });
   }
   worker.actor = system.spawn(decode, &clock, &outbox, &metrics, std::move(options),
-                              worker.landings, device, kv_cache_manager);
+                              worker.landings, worker.exporter, device, kv_cache_manager);
   target->set(worker.actor);
   return worker;
 }

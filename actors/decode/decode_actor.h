@@ -6,6 +6,7 @@
 
 #include "actors/decode/decode_core.h"
 #include "actors/decode/kv_landings.h"
+#include "actors/worker/kv_exporter.h"
 #include "troupe/transport.h"
 
 namespace troupe {
@@ -18,8 +19,10 @@ struct WorkerBulk {
 
 struct DecodeWorker {
   caf::actor actor;
-  // Keep it until the transport has ended or retracted every landing: it may still be called.
+  // Both null without a bulk lane. Keep them until the transport has ended: they may still be
+  // called. The exporter is to be made the executor's layer listener before the worker gets mail.
   std::shared_ptr<KvLandings> landings;
+  std::shared_ptr<KvExporter> exporter;
 };
 
 // Spawns the decode worker. It takes wire::Frame and wire::PeerLost mail, the replies of its device

@@ -15,6 +15,7 @@ DecodeCore::DecodeCore(const Clock& clock, wire::Outbox& outbox, WorkerPorts& po
       metrics_(metrics),
       options_(std::move(options)),
       scheduler_(options_.scheduler),
+      orders_(clock, outbox, scheduler_, metrics, options_.kv),
       heartbeats_(outbox, options_.identity),
       watch_(clock) {
   kv_stats_.blocks_total = kv_stats_.blocks_free = options_.scheduler.blocks_total;
@@ -91,6 +92,7 @@ void DecodeCore::on_kv_replies(const std::vector<KvReply>& replies, const KvStat
         sequence->second.stops.push_back({Stop::kReserved, clock_.now()});
         sequence->second.cached_tokens = reserved->cached_tokens;
       }
+      orders_.on_kv_reserved(*reserved);
     }
     scheduler_.on_kv_reply(reply);
   }
@@ -102,6 +104,7 @@ void DecodeCore::on_step_done(Result<StepResult> result) {
     watch_.on_failed(
         {StatusCode::kUnavailable, "the worker's device failed: " + result.status().message()});
     scheduler_.fail_all(watch_.failed());
+    orders_.on_device_failed();
     return act();
   }
   StepResult& step = result.value();
@@ -113,6 +116,7 @@ void DecodeCore::on_step_done(Result<StepResult> result) {
     const auto sequence = sequences_.find(slice.sequence);
     if (sequence != sequences_.end()) sequence->second.compute += step.finished - step.started;
   }
+  orders_.on_step_done(step);
   scheduler_.on_step_result(std::move(step));
   act();
 }
@@ -128,49 +132,59 @@ void DecodeCore::on_tick() {
   for (const uint64_t landing : imports_.overdue(clock_.now())) {
     give_up_import(*imports_.find(landing));
   }
+  orders_.on_tick();
+  act();
 }
 
 void DecodeCore::on_peer_lost(std::string_view node) {
   for (const uint64_t landing : imports_.from_node(node)) close_import(*imports_.find(landing));
-  const bool dropped = drop_requests_where(
-      [node](const Request& request) { return node_of(request.gateway) == node; });
-  if (dropped) act();
+  drop_requests_where([node](const Request& request) { return node_of(request.gateway) == node; });
+  orders_.on_peer_lost(node);
+  act();
 }
 
-// Ends the requests that nobody reads. Returns whether there were any.
+// Ends the requests that nobody reads.
 template <class Matches>
-bool DecodeCore::drop_requests_where(Matches&& matches) {
+void DecodeCore::drop_requests_where(Matches&& matches) {
   std::vector<RequestId> orphans;
   for (const auto& [id, request] : requests_) {
     if (matches(request)) orphans.push_back(id);
   }
   std::sort(orphans.begin(), orphans.end());
   for (const RequestId id : orphans) drop_request(id);
-  return !orphans.empty();
 }
 
-// Does what follows from the events that came in.
+// Does what follows from the events that came in, and from that: blocks that a request gives back
+// go back now, not with the next event.
 void DecodeCore::act() {
-  Actions actions = scheduler_.take_actions();
+  for (Actions actions = scheduler_.take_actions(); !actions.empty();
+       actions = scheduler_.take_actions()) {
+    do_actions(std::move(actions));
+  }
+  report_gauges();
+}
+
+void DecodeCore::do_actions(Actions actions) {
   if (!actions.kv.empty()) ports_.ask_kv(std::move(actions.kv));
   if (actions.step) {
-    uint32_t tokens = 0;
-    for (const StepSlice& slice : actions.step->slices) {
-      tokens += static_cast<uint32_t>(slice.tokens.size());
-    }
-    metrics_.iteration_tokens.Observe(tokens);
+    metrics_.iteration_tokens.Observe(tokens_of(*actions.step));
+    orders_.add_exports(*actions.step);
     watch_.on_submitted(*actions.step);
     ports_.submit(std::move(*actions.step));
   }
   for (Import& import : actions.imports) start_import(std::move(import));
   emit(std::move(actions.emissions));
-  report_gauges();
 }
 
 void DecodeCore::emit(std::vector<Emission> emissions) {
   Outgoing outgoing;
-  bool dropped = false;
-  for (Emission& emission : emissions) add_emission(std::move(emission), outgoing);
+  for (Emission& emission : emissions) {
+    if (ExportOrders::owns(emission.sequence)) {
+      orders_.on_emission(emission);
+    } else {
+      add_emission(std::move(emission), outgoing);
+    }
+  }
   for (auto& [gateway, message] : outgoing) {
     message.worker = options_.identity.worker;
     message.step = step_number_;
@@ -178,11 +192,8 @@ void DecodeCore::emit(std::vector<Emission> emissions) {
     message.device_finished = device_finished_;
     message.sent = clock_.now();
     if (outbox_.send(gateway, message).ok()) continue;
-    const bool any = drop_requests_where(
-        [&gateway](const Request& request) { return request.gateway == gateway; });
-    dropped = dropped || any;
+    drop_requests_where([&gateway](const Request& request) { return request.gateway == gateway; });
   }
-  if (dropped) act();
 }
 
 void DecodeCore::add_emission(Emission&& emission, Outgoing& outgoing) {
@@ -286,6 +297,7 @@ void DecodeCore::report_gauges() {
 
 void DecodeCore::check_invariants() const {
   scheduler_.check_invariants();
+  orders_.check_invariants();
   size_t open = 0;
   for (const auto& [id, request] : requests_) {
     TROUPE_ASSERT(!request.open.empty(), id);

@@ -13,6 +13,7 @@
 #include "actors/decode/imports.h"
 #include "actors/decode/landing_port.h"
 #include "actors/wire/outbox.h"
+#include "actors/worker/export_orders.h"
 #include "actors/worker/heartbeats.h"
 #include "actors/worker/step_watch.h"
 #include "actors/worker/worker_ports.h"
@@ -28,9 +29,7 @@ struct DecodeOptions {
   // Fewer uncached prompt tokens than this are computed here even if a prefill worker is named: the
   // exchange with it takes longer.
   uint32_t import_tokens_min = 64;
-  // Of the KV memory, for the order to the prefill worker.
-  uint32_t kv_layers = 0;
-  uint64_t kv_block_bytes = 0;
+  KvExtent kv;  // of the KV memory, for what is imported and exported
 };
 
 // Invariants: a request is known while one of its sequences is; its router hears `finished` exactly
@@ -48,6 +47,11 @@ class DecodeCore {
   // A failed result means that the device is gone: all requests end with its status, and the worker
   // tells the router that it is stalled from then on.
   void on_step_done(Result<StepResult> result);
+  // Another decode worker wants a prompt that this one is thought to hold.
+  void on_reserved(wire::Reserved message);
+  void on_released(const wire::Released& message);
+  // One KvExport of a plan has arrived, or will not: its blocks are read no more.
+  void on_exported(uint64_t landing, const Status& status);
   // The prefill worker's parts have all been acknowledged, or it gave up.
   void on_prefilled(const wire::Prefilled& message);
   // Nothing is written there any more; its first `blocks` blocks stand.
@@ -63,7 +67,7 @@ class DecodeCore {
   void on_tick();
 
   [[nodiscard]] bool idle() const {
-    return scheduler_.idle() && requests_.empty() && imports_.empty();
+    return scheduler_.idle() && requests_.empty() && imports_.empty() && orders_.empty();
   }
   void check_invariants() const;
 
@@ -93,6 +97,7 @@ class DecodeCore {
   using Outgoing = std::map<std::string, wire::Emitted>;  // by gateway
 
   void act();
+  void do_actions(Actions actions);
   [[nodiscard]] uint32_t import_tokens_min(const wire::Routed& message,
                                            const wire::Sequence& sequence) const;
   void start_import(Import&& import);
@@ -100,7 +105,7 @@ class DecodeCore {
   void close_import(OngoingImport& import);
   void give_up_import(OngoingImport& import);
   template <class Matches>
-  [[nodiscard]] bool drop_requests_where(Matches&& matches);
+  void drop_requests_where(Matches&& matches);
   void emit(std::vector<Emission> emissions);
   void add_emission(Emission&& emission, Outgoing& outgoing);
   [[nodiscard]] static wire::End end_of(const Sequence& sequence, const Emission& emission);
@@ -119,6 +124,7 @@ class DecodeCore {
   std::unordered_map<RequestId, Request> requests_;
   std::unordered_map<SequenceId, Sequence> sequences_;
   ImportTable imports_;
+  ExportOrders orders_;
   uint32_t next_epoch_ = 1;  // of an import; part of its landing's label
   Heartbeats heartbeats_;
   StepWatch watch_;

@@ -1,4 +1,5 @@
-// The part of the decode worker that has prompts computed elsewhere: stops `reserved` to `moved`.
+// The part of the decode worker that moves KV: prompts computed elsewhere, stops `reserved` to
+// `moved`, and those that it gives to others.
 
 #include <algorithm>
 #include <utility>
@@ -26,8 +27,7 @@ void DecodeCore::start_import(Import&& import) {
   auto ticket = landings_->open(import.blocks, id.value, uint64_t{request.attempt} << 32 | epoch);
   if (!ticket.ok()) {
     // Too many are open already: this one is computed here.
-    scheduler_.on_import_ended(import.sequence, 0, 0);
-    return act();
+    return scheduler_.on_import_ended(import.sequence, 0, 0);
   }
   const uint32_t tokens = import.tokens - import.first_block * kBlockTokens;
   const Duration patience = import_patience(request, tokens);
@@ -40,8 +40,8 @@ void DecodeCore::start_import(Import&& import) {
   order.cache_salt = request.cache_salt;
   order.first_block = import.first_block;
   order.deadline = std::chrono::duration_cast<std::chrono::milliseconds>(patience);
-  order.layers = options_.kv_layers;
-  order.block_bytes = options_.kv_block_bytes;
+  order.layers = options_.kv.layers;
+  order.block_bytes = options_.kv.block_bytes;
   const TimePoint now = clock_.now();
   OngoingImport& ongoing = imports_.add({.landing = order.ticket.landing,
                                          .sequence = import.sequence,
@@ -77,6 +77,28 @@ void DecodeCore::on_prefilled(const wire::Prefilled& message) {
     }
   }
   close_import(*import);
+}
+
+void DecodeCore::on_reserved(wire::Reserved message) {
+  Status unable = watch_.failed();
+  if (unable.ok() && draining_) {
+    unable = {StatusCode::kUnavailable, "this decode worker is about to leave"};
+  }
+  if (unable.ok() && landings_ == nullptr) {
+    unable = {StatusCode::kUnsupported, "this worker moves no KV"};
+  }
+  orders_.on_reserved(std::move(message), unable);
+  act();
+}
+
+void DecodeCore::on_released(const wire::Released& message) {
+  orders_.on_released(message);
+  act();
+}
+
+void DecodeCore::on_exported(uint64_t landing, const Status& status) {
+  orders_.on_exported(landing, status);
+  act();
 }
 
 // The landing comes back by on_landing_closed(), with what has arrived by then.

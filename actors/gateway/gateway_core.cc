@@ -31,7 +31,10 @@ GatewayCore::GatewayCore(const Clock& clock, wire::Outbox& outbox, ServingMetric
       options_(std::move(options)),
       next_id_(options_.first_id),
       last_health_(clock.now()),
-      last_tick_(clock.now()) {}
+      last_tick_(clock.now()) {
+  // Workers name sequences of their own from 2^63 on.
+  TROUPE_ASSERT(options_.first_id < uint64_t{1} << 62, options_.first_id);
+}
 
 Result<RequestId> GatewayCore::submit(GenerationRequest request, GenerationListener& listener) {
   TROUPE_ASSERT(!request.prompt.empty() && !request.choices.empty(), request.prompt.size(),

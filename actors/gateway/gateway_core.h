@@ -20,8 +20,8 @@ namespace troupe {
 struct GatewayOptions {
   std::string endpoint = "gateway";  // where the answers come to
   std::string router = "router";
-  // Of the requests and sequences that it names, one after the other. Where several gateways share
-  // workers, each start of each takes another, at random.
+  // Of the requests and sequences that it names, one after the other; below 2^62. Where several
+  // gateways share workers, each start of each takes another, at random.
   uint64_t first_id = 1;
   // A node's monotonic clock minus ours, as far as it is known: its time stamps are of no use
   // without. Unset: everybody runs by one clock.

@@ -1,27 +1,15 @@
 #include "actors/prefill/prefill_actor.h"
 
 #include <glog/logging.h>
-#include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
 #include "actors/wire/codec.h"
 #include "actors/wire/inbox_actor.h"
 #include "actors/worker/actor_ports.h"
+#include "actors/worker/export_mail.h"
 #include "actors/worker/worker_mail.h"
 #include "base/limits.h"
-
-namespace troupe {
-
-// The transport's thread -> prefill.
-struct ExportDone {
-  uint64_t landing = 0;
-  Status status;
-};
-
-}  // namespace troupe
-
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ExportDone)
 
 namespace troupe {
 namespace {
@@ -86,10 +74,7 @@ PrefillWorker spawn_prefill(caf::actor_system& system, const Clock& clock, wire:
                             const caf::actor& kv_cache_manager) {
   const auto target = std::make_shared<MailTarget>();
   PrefillWorker worker;
-  worker.exporter =
-      std::make_shared<KvExporter>(transport, kv, [target](uint64_t landing, Status status) {
-        target->send(ExportDone{landing, std::move(status)});
-      });
+  worker.exporter = make_exporter(transport, kv, target);
   worker.actor = system.spawn(prefill, &clock, &outbox, &metrics, std::move(options),
                               worker.exporter, device, kv_cache_manager);
   target->set(worker.actor);

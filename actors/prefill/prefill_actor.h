@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "actors/prefill/kv_exporter.h"
 #include "actors/prefill/prefill_core.h"
+#include "actors/worker/kv_exporter.h"
 
 namespace troupe {
 

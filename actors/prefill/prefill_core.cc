@@ -1,104 +1,34 @@
 #include "actors/prefill/prefill_core.h"
 
-#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "base/assert.h"
 
 namespace troupe {
-namespace {
-
-uint32_t blocks_for(uint64_t tokens) {
-  return static_cast<uint32_t>((tokens + kBlockTokens - 1) / kBlockTokens);
-}
-
-std::shared_ptr<const SamplingParams> no_sampling() {
-  SamplingParams params;
-  params.max_tokens = 0;
-  return std::make_shared<const SamplingParams>(std::move(params));
-}
-
-}  // namespace
 
 PrefillCore::PrefillCore(const Clock& clock, wire::Outbox& outbox, WorkerPorts& ports,
                          ServingMetrics& metrics, PrefillOptions options)
-    : clock_(clock),
-      outbox_(outbox),
-      ports_(ports),
+    : ports_(ports),
       metrics_(metrics),
       options_(std::move(options)),
-      params_(no_sampling()),
       scheduler_(options_.scheduler),
+      orders_(clock, outbox, scheduler_, metrics, options_.kv),
       heartbeats_(outbox, options_.identity),
       watch_(clock) {
   kv_stats_.blocks_total = kv_stats_.blocks_free = options_.scheduler.blocks_total;
 }
 
-Status PrefillCore::check(const wire::Reserved& message) const {
-  if (!watch_.failed().ok()) return watch_.failed();
-  if (draining_) return {StatusCode::kUnavailable, "this prefill worker is about to leave"};
-  if (message.layers != options_.kv_layers || message.block_bytes != options_.kv_block_bytes) {
-    return invalid_argument("the decode worker's KV has " + std::to_string(message.layers) +
-                            " layers with blocks of " + std::to_string(message.block_bytes) +
-                            " bytes, this worker's has " + std::to_string(options_.kv_layers) +
-                            " of " + std::to_string(options_.kv_block_bytes) +
-                            ": run the same model and data type on both");
-  }
-  if (message.first_block >= blocks_for(message.tokens.size())) {
-    return invalid_argument("an order for blocks from " + std::to_string(message.first_block) +
-                            " on has only " + std::to_string(message.tokens.size()) + " tokens");
-  }
-  return ok_status();
-}
-
 void PrefillCore::on_reserved(wire::Reserved message) {
-  const uint64_t landing = message.ticket.landing;
-  if (orders_.contains(landing)) return;  // a repeated message
-  Status added = check(message);
-  Order order;
-  order.reply_to = message.reply_to;
-  order.tokens = static_cast<uint32_t>(message.tokens.size());
-  order.first_block = order.next_block = message.first_block;
-  order.deadline = clock_.now() + message.deadline;
-  if (added.ok()) {
-    KvDestination destination;
-    destination.node = std::string(node_of(message.reply_to));
-    destination.ticket = message.ticket;
-    destination.layers = message.layers;
-    destination.blocks = blocks_for(order.tokens) - order.first_block;
-    destination.block_bytes = message.block_bytes;
-    order.destination = std::make_shared<const KvDestination>(std::move(destination));
-    order.sequence = SequenceId(next_sequence_++);
-    SequenceSpec spec;
-    spec.id = order.sequence;
-    spec.request = message.request;
-    spec.prompt = std::make_shared<const std::vector<TokenId>>(std::move(message.tokens));
-    spec.params = params_;
-    spec.cache_salt = message.cache_salt;
-    spec.arrival = clock_.now();
-    spec.deadline = order.deadline;
-    spec.prefill_only = true;
-    added = scheduler_.add(std::move(spec));
+  Status unable = watch_.failed();
+  if (unable.ok() && draining_) {
+    unable = {StatusCode::kUnavailable, "this prefill worker is about to leave"};
   }
-  if (!added.ok()) return refuse(message, std::move(added));
-  landing_of_.emplace(order.sequence, landing);
-  orders_.emplace(landing, std::move(order));
+  orders_.on_reserved(std::move(message), unable);
   act();
 }
 
-void PrefillCore::refuse(const wire::Reserved& message, Status status) {
-  metrics_.kv_exports_cut.Increment();
-  wire::Prefilled ended;
-  ended.landing = message.ticket.landing;
-  ended.error = std::move(status);
-  [[maybe_unused]] const Status sent = outbox_.send(message.reply_to, ended);
-}
-
 void PrefillCore::on_released(const wire::Released& message) {
-  const auto order = orders_.find(message.landing);
-  if (order == orders_.end()) return;
-  give_up(order);
+  orders_.on_released(message);
   act();
 }
 
@@ -106,58 +36,34 @@ void PrefillCore::on_kv_replies(const std::vector<KvReply>& replies, const KvSta
   kv_stats_ = stats;
   if (replies.empty()) return;
   for (const KvReply& reply : replies) {
-    if (const auto* reserved = std::get_if<KvReserved>(&reply)) {
-      const auto landing = landing_of_.find(reserved->sequence);
-      if (landing != landing_of_.end()) {
-        orders_.at(landing->second).cached_tokens = reserved->cached_tokens;
-      }
-    }
+    if (const auto* reserved = std::get_if<KvReserved>(&reply)) orders_.on_kv_reserved(*reserved);
     scheduler_.on_kv_reply(reply);
   }
   act();
 }
 
 void PrefillCore::on_step_done(Result<StepResult> result) {
-  if (!result.ok()) {
+  if (result.ok()) {
+    watch_.on_done(result.value());
+    orders_.on_step_done(result.value());
+    scheduler_.on_step_result(std::move(result).value());
+  } else {
     watch_.on_failed({StatusCode::kUnavailable,
                       "the prefill worker's device failed: " + result.status().message()});
     scheduler_.fail_all(watch_.failed());
-    // What the failed step should have exported is not reported; nobody writes these blocks again.
-    for (auto& [landing, order] : orders_) order.exports_in_flight = 0;
-    return act();
+    orders_.on_device_failed();
   }
-  StepResult& step = result.value();
-  watch_.on_done(step);
-  for (const SliceResult& slice : step.slices) {
-    const auto landing = landing_of_.find(slice.sequence);
-    if (landing == landing_of_.end()) continue;
-    Order& order = orders_.at(landing->second);
-    if (order.compute_started == TimePoint{}) order.compute_started = step.started;
-    order.compute_finished = step.finished;
-  }
-  scheduler_.on_step_result(std::move(step));
   act();
 }
 
 void PrefillCore::on_exported(uint64_t landing, const Status& status) {
-  const auto order = orders_.find(landing);
-  if (order == orders_.end()) return;  // of a device that failed
-  if (order->second.exports_in_flight > 0) --order->second.exports_in_flight;
-  if (status.ok()) {
-    finish_if_done(order);
-  } else {
-    fail(order, status);
-  }
+  orders_.on_exported(landing, status);
   act();
 }
 
 void PrefillCore::on_peer_lost(std::string_view node) {
-  std::vector<uint64_t> lost;
-  for (const auto& [landing, order] : orders_) {
-    if (node_of(order.reply_to) == node) lost.push_back(landing);
-  }
-  for (const uint64_t landing : lost) give_up(orders_.find(landing));
-  if (!lost.empty()) act();
+  orders_.on_peer_lost(node);
+  act();
 }
 
 void PrefillCore::drain() {
@@ -168,13 +74,8 @@ void PrefillCore::drain() {
 void PrefillCore::on_tick() {
   watch_.on_tick();
   heartbeats_.send(watch_, load_of(scheduler_, watch_, kv_stats_), draining_);
-  std::vector<uint64_t> overdue;
-  for (const auto& [landing, order] : orders_) {
-    if (!order.given_up && clock_.now() > order.deadline) overdue.push_back(landing);
-  }
-  // The decode worker computes it itself by now.
-  for (const uint64_t landing : overdue) give_up(orders_.find(landing));
-  if (!overdue.empty()) act();
+  orders_.on_tick();
+  act();
 }
 
 // Does what follows from the events that came in, and from that.
@@ -192,90 +93,17 @@ void PrefillCore::do_actions(Actions actions) {
   TROUPE_ASSERT(actions.imports.empty(), actions.imports.size());
   if (!actions.kv.empty()) ports_.ask_kv(std::move(actions.kv));
   if (actions.step) {
-    uint32_t tokens = 0;
-    for (const StepSlice& slice : actions.step->slices) {
-      tokens += static_cast<uint32_t>(slice.tokens.size());
-    }
-    metrics_.iteration_tokens.Observe(tokens);
-    add_exports(*actions.step);
+    metrics_.iteration_tokens.Observe(tokens_of(*actions.step));
+    orders_.add_exports(*actions.step);
     watch_.on_submitted(*actions.step);
     ports_.submit(std::move(*actions.step));
   }
-  for (const Emission& emission : actions.emissions) take_emission(emission);
-}
-
-// A step exports what it makes whole: full blocks, and with the prompt's last token the partial
-// one. The first step of an order also takes along what was cached here and is missing there.
-void PrefillCore::add_exports(StepPlan& plan) {
-  for (const StepSlice& slice : plan.slices) {
-    Order& order = orders_.at(landing_of_.at(slice.sequence));
-    if (order.given_up) continue;
-    const auto after = static_cast<uint32_t>(slice.position + slice.tokens.size());
-    const uint32_t whole = after == order.tokens ? blocks_for(after) : after / kBlockTokens;
-    if (whole <= order.next_block) continue;
-    KvExport& exported = plan.exports.emplace_back();
-    exported.to = order.destination;
-    exported.first = order.next_block - order.first_block;
-    exported.blocks.assign(slice.blocks.begin() + order.next_block, slice.blocks.begin() + whole);
-    metrics_.kv_blocks_exported.Increment(static_cast<double>(exported.blocks.size()));
-    order.next_block = whole;
-    ++order.exports_in_flight;
-  }
-}
-
-void PrefillCore::take_emission(const Emission& emission) {
-  const auto landing = landing_of_.find(emission.sequence);
-  if (landing == landing_of_.end()) return;
-  const auto order = orders_.find(landing->second);
-  if (!emission.failed.ok()) return fail(order, emission.failed);
-  TROUPE_ASSERT(emission.end.has_value() && emission.tokens.empty(), emission.sequence);
-  order->second.computed = true;
-  finish_if_done(order);
-}
-
-void PrefillCore::fail(Orders::iterator order, Status status) {
-  if (!order->second.given_up) {
-    wire::Prefilled ended;
-    ended.landing = order->first;
-    ended.error = std::move(status);
-    [[maybe_unused]] const Status sent = outbox_.send(order->second.reply_to, ended);
-  }
-  give_up(order);
-}
-
-void PrefillCore::give_up(Orders::iterator order) {
-  if (!std::exchange(order->second.given_up, true)) metrics_.kv_exports_cut.Increment();
-  finish_if_done(order);
-}
-
-// Whatever is still to be read keeps the blocks; what arrives for a landing that is gone is refused
-// there.
-void PrefillCore::finish_if_done(Orders::iterator order) {
-  const Order& done = order->second;
-  if (done.exports_in_flight > 0 || !(done.computed || done.given_up)) return;
-  if (!done.given_up) {
-    TROUPE_ASSERT(done.next_block == blocks_for(done.tokens), order->first, done.next_block);
-    wire::Prefilled prefilled;
-    prefilled.landing = order->first;
-    prefilled.cached_tokens = done.cached_tokens;
-    prefilled.compute_started = done.compute_started;
-    prefilled.compute_finished = done.compute_finished;
-    prefilled.finished = clock_.now();
-    [[maybe_unused]] const Status sent = outbox_.send(done.reply_to, prefilled);
-    metrics_.kv_exports_whole.Increment();
-  }
-  scheduler_.cancel(done.sequence);
-  landing_of_.erase(done.sequence);
-  orders_.erase(order);
+  for (const Emission& emission : actions.emissions) orders_.on_emission(emission);
 }
 
 void PrefillCore::check_invariants() const {
   scheduler_.check_invariants();
-  TROUPE_ASSERT(landing_of_.size() == orders_.size(), landing_of_.size(), orders_.size());
-  for (const auto& [landing, order] : orders_) {
-    TROUPE_ASSERT(landing_of_.at(order.sequence) == landing, landing, order.sequence);
-    TROUPE_ASSERT(order.next_block <= blocks_for(order.tokens), landing, order.next_block);
-  }
+  orders_.check_invariants();
 }
 
 }  // namespace troupe

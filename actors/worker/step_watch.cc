@@ -25,8 +25,7 @@ void StepWatch::on_submitted(const StepPlan& plan) {
   TROUPE_ASSERT(!in_flight_, plan.number);
   in_flight_ = true;
   submitted_ = clock_.now();
-  tokens_ = 0;
-  for (const StepSlice& slice : plan.slices) tokens_ += static_cast<uint32_t>(slice.tokens.size());
+  tokens_ = tokens_of(plan);
   slices_ = static_cast<uint32_t>(plan.slices.size());
 }
 

@@ -77,14 +77,17 @@ caf::actor WorkerParts::spawn_decode_worker(Node& node, const WorkerOptions& opt
   decode.scheduler = scheduler(options.engine);
   WorkerBulk bulk;
   bulk.kv = loaded_.kv_memory();
-  decode.kv_layers = bulk.kv.layers;
-  decode.kv_block_bytes = bulk.kv.block_bytes;
+  decode.kv = {bulk.kv.layers, bulk.kv.block_bytes};
   if (options.role == wire::Role::kDecode) bulk.transport = &node.transport();
   DecodeWorker worker =
       spawn_decode(node.system(), clock_, node.outbox(), metrics_, std::move(decode), bulk,
                    spawn_device(node.system(), loaded_.executor()),
                    spawn_kv_cache_manager(node.system(), loaded_.kv_cache_manager(), metrics_));
   landings_ = std::move(worker.landings);
+  exporter_ = std::move(worker.exporter);
+  loaded_.executor().set_layer_listener(exporter_.get());
+  exporter_ = std::move(worker.exporter);
+  loaded_.executor().set_layer_listener(exporter_.get());
   return worker.actor;
 }
 
@@ -93,8 +96,7 @@ caf::actor WorkerParts::spawn_prefill_worker(Node& node, const WorkerOptions& op
   prefill.identity = identity(node, options);
   prefill.scheduler = scheduler(options.engine);
   const KvMemory kv = loaded_.kv_memory();
-  prefill.kv_layers = kv.layers;
-  prefill.kv_block_bytes = kv.block_bytes;
+  prefill.kv = {kv.layers, kv.block_bytes};
   PrefillWorker worker =
       spawn_prefill(node.system(), clock_, node.outbox(), metrics_, std::move(prefill),
                     node.transport(), kv, spawn_device(node.system(), loaded_.executor()),

@@ -105,7 +105,7 @@ class RouterProgram {
     gateway.endpoint = address + kGatewayEndpoint;
     gateway.router = kRouterEndpoint;
     // Unique among routers and restarts: workers know requests by their ids alone.
-    gateway.first_id = entropy_u64();
+    gateway.first_id = entropy_u64() >> 2;
     gateway_ = std::make_unique<GatewayLoop>(clock_, node_->outbox(), metrics_, gateway,
                                              io_.unixEventPort, timer_);
     seeker_ = std::make_unique<ModelSeeker>(

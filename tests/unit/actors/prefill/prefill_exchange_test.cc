@@ -12,8 +12,8 @@
 #include "actors/decode/decode_core.h"
 #include "actors/decode/kv_landings.h"
 #include "actors/kv_cache_manager/kv_cache_manager_core.h"
-#include "actors/prefill/kv_exporter.h"
 #include "actors/prefill/prefill_core.h"
+#include "actors/worker/kv_exporter.h"
 #include "base/limits.h"
 #include "base/philox.h"
 #include "engine/kv/block_hash.h"
@@ -128,24 +128,34 @@ struct Half final : WorkerPorts {
 };
 
 struct Fixture {
-  explicit Fixture(uint32_t step_tokens_max = 32) : decode_half(64), prefill_half(64) {
+  explicit Fixture(uint32_t step_tokens_max = 32)
+      : decode_half(64), prefill_half(64), donor_half(64) {
+    BOOST_REQUIRE(transport.register_memory(donor_half.device.kv.memory).ok());
     BOOST_REQUIRE(transport.register_memory(decode_half.device.kv.memory).ok());
     BOOST_REQUIRE(transport.register_memory(prefill_half.device.kv.memory).ok());
     DecodeOptions options;
     options.identity.endpoint = "decode";
     options.scheduler = scheduler(step_tokens_max);
     options.import_tokens_min = 20;
-    options.kv_layers = kLayers;
-    options.kv_block_bytes = kBlockBytes;
+    options.kv = {kLayers, kBlockBytes};
     decode = std::make_unique<DecodeCore>(clock, outbox, decode_half, &landings, metrics, options);
     PrefillOptions prefill_options;
     prefill_options.identity.endpoint = "prefill";
     prefill_options.scheduler = scheduler(step_tokens_max);
-    prefill_options.kv_layers = kLayers;
-    prefill_options.kv_block_bytes = kBlockBytes;
+    prefill_options.kv = {kLayers, kBlockBytes};
     prefill = std::make_unique<PrefillCore>(clock, outbox, prefill_half, metrics, prefill_options);
   }
+  // Another decode worker, of which the first one may take what it has computed.
+  void add_donor() {
+    DecodeOptions options;
+    options.identity.endpoint = "donor";
+    options.scheduler = scheduler(32);
+    options.kv = {kLayers, kBlockBytes};
+    donor =
+        std::make_unique<DecodeCore>(clock, outbox, donor_half, &donor_landings, metrics, options);
+  }
   ~Fixture() {
+    transport.unregister_memory(donor_half.device.kv.memory);
     transport.unregister_memory(decode_half.device.kv.memory);
     transport.unregister_memory(prefill_half.device.kv.memory);
   }
@@ -177,13 +187,18 @@ struct Fixture {
       params.ignore_eos = true;
       routed.request.sequences.push_back({SequenceId(id * 100 + i), params});
     }
-    decode->on_routed(routed);
+    (to != nullptr ? to : decode.get())->on_routed(routed);
   }
   // Hands on what the two workers sent each other since; true when there was something.
   bool deliver() {
     bool did = false;
     for (; delivered < outbox.sent.size(); ++delivered) {
       const auto [to, message] = outbox.sent[delivered];
+      if (to == "donor") {
+        if (const auto* m = std::get_if<wire::Reserved>(&message)) donor->on_reserved(*m);
+        if (const auto* m = std::get_if<wire::Released>(&message)) donor->on_released(*m);
+        continue;
+      }
       if (const auto* m = std::get_if<wire::Reserved>(&message)) prefill->on_reserved(*m);
       if (const auto* m = std::get_if<wire::Released>(&message)) prefill->on_released(*m);
       if (const auto* m = std::get_if<wire::Prefilled>(&message)) decode->on_prefilled(*m);
@@ -193,6 +208,7 @@ struct Fixture {
       const auto [landing, status] = exported.front();
       exported.pop_front();
       prefill->on_exported(landing, status);
+      if (donor) donor->on_exported(landing, status);
     }
     for (; !closed.empty(); did = true) {
       const auto [landing, blocks] = closed.front();
@@ -205,6 +221,7 @@ struct Fixture {
     bool did = deliver();
     did = decode_half.pump(*decode, nullptr, clock.now()) || did;
     did = prefill_half.pump(*prefill, &exporter, clock.now()) || did;
+    if (donor) did = donor_half.pump(*donor, &donor_exporter, clock.now()) || did;
     return did;
   }
   void run() {
@@ -244,7 +261,7 @@ struct Fixture {
   FakeOutbox outbox;
   size_t delivered = 0;
   ServingMetrics metrics{"m"};
-  Half decode_half, prefill_half;
+  Half decode_half, prefill_half, donor_half;
   std::deque<std::pair<uint64_t, uint32_t>> closed;
   std::deque<std::pair<uint64_t, Status>> exported;
   KvLandings landings{transport, decode_half.device.kv, [this](uint64_t landing, uint32_t blocks) {
@@ -253,7 +270,12 @@ struct Fixture {
   KvExporter exporter{transport, prefill_half.device.kv, [this](uint64_t landing, Status status) {
                         exported.emplace_back(landing, std::move(status));
                       }};
-  std::unique_ptr<DecodeCore> decode;
+  KvLandings donor_landings{transport, donor_half.device.kv, [](uint64_t, uint32_t) {}};
+  KvExporter donor_exporter{transport, donor_half.device.kv,
+                            [this](uint64_t landing, Status status) {
+                              exported.emplace_back(landing, std::move(status));
+                            }};
+  std::unique_ptr<DecodeCore> decode, donor;
   std::unique_ptr<PrefillCore> prefill;
 };
 
@@ -485,6 +507,27 @@ BOOST_AUTO_TEST_CASE(many_prompts_at_once_through_a_small_pool_lose_nothing) {
         Fixture::prompt(150 + static_cast<uint32_t>(id) * 9, static_cast<uint32_t>(id));
     BOOST_TEST(f.tokens(id * 100) == f.alone(prompt), boost::test_tools::per_element());
   }
+  f.check_quiet();
+}
+
+BOOST_AUTO_TEST_CASE(what_another_decode_worker_holds_is_fetched_from_it_while_it_decodes) {
+  Fixture f;
+  f.add_donor();
+  const auto prompt = Fixture::prompt(150);
+  f.route(1, prompt, "", 1, f.donor.get());
+  f.run();
+  const size_t computed = f.donor_half.device.tokens_computed;
+  BOOST_TEST(computed == 154U);
+  f.route(2, Fixture::prompt(30, 7), "", 1, f.donor.get());  // it has work of its own, too
+  f.route(3, prompt, "donor");
+  f.run();
+  BOOST_TEST(f.tokens(300) == f.tokens(100), boost::test_tools::per_element());
+  BOOST_TEST(f.tokens(200) == f.alone(Fixture::prompt(30, 7)), boost::test_tools::per_element());
+  // 149 tokens: nine blocks are cached there, and what is not is less than one.
+  BOOST_TEST(f.donor_half.device.tokens_computed - computed <= 34U + 5U);
+  BOOST_TEST(f.decode_half.device.tokens_computed == 5U);
+  BOOST_TEST(f.donor->idle());
+  BOOST_TEST(f.busy_blocks(f.donor_half) == 0U);
   f.check_quiet();
 }
 

@@ -1,4 +1,4 @@
-#include "actors/prefill/kv_exporter.h"
+#include "actors/worker/kv_exporter.h"
 
 #include <mutex>
 #include <utility>

@@ -173,7 +173,8 @@ struct Fixture {
     return prompt;
   }
   void route(uint64_t id, std::vector<TokenId> prompt,
-             const std::string& prefill_worker = "prefill", uint32_t choices = 1) {
+             const std::string& prefill_worker = "prefill", uint32_t choices = 1,
+             DecodeCore* to = nullptr) {
     wire::Routed routed;
     routed.attempt = 1;
     routed.router = "router";

@@ -21,7 +21,7 @@ TEST_FUNCTION_LINES_MAX = 100  # a test case tells one story; cutting it up does
 # A folder may use only folders of a lower level, and itself. Of the folders of one level, none uses
 # another.
 LAYERS = {"include": 0, "base": 1, "schema": 1, "kernels": 2, "engine": 3, "transport": 3,
-          "policies": 3, "actors": 4, "apps": 5}
+          "policies": 3, "actors": 4, "sim": 5, "apps": 6}
 FREE_FOLDERS = {"tests", "bench"}  # may use everything
 CODE_FOLDERS = set(LAYERS) | FREE_FOLDERS
 
@@ -70,7 +70,7 @@ FOREIGN_WORDS = re.compile(
     r"|\biss[u]e #?\d+|\bthe bri[e]f\b|\bpypi\.o[r]g|pythonhost[e]d\.org|deb\.deb[i]an\.org"
     r"|registry\.npm[j]s|\bclaud[e]\b|\banthrop[i]c\b)")
 TEXT_SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".py", ".md", ".txt", ".cmake", ".capnp", ".json",
-                 ".sh", ".yml", ".toml", ""}
+                 ".sh", ".yml", ".toml", ".service", ""}
 TODO_KINDS = {"soon", "perf", "test", "port"}
 SKIPPED_FOLDERS = {".git", ".venv", ".cache", "build", "models", "__pycache__"}
 # What is compared byte for byte with someone else's words may say anything.

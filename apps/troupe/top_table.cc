@@ -15,6 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kCellBytesMax = 48;
+constexpr size_t kReasonBytesMax = 200;
 constexpr size_t kTransitionsShown = 5;
 constexpr int kBarCells = 10;
 constexpr const char* kUnknown = "-";
@@ -25,9 +26,9 @@ const json& member(const json& object, const char* key) {
   return found == object.end() ? kNull : *found;
 }
 
-std::string text(const json& object, const char* key) {
+std::string text(const json& object, const char* key, size_t bytes_max = kCellBytesMax) {
   const json& value = member(object, key);
-  return value.is_string() ? printable_excerpt(value.get_ref<const std::string&>(), kCellBytesMax)
+  return value.is_string() ? printable_excerpt(value.get_ref<const std::string&>(), bytes_max)
                            : kUnknown;
 }
 
@@ -126,21 +127,24 @@ void draw_workers(const json& body, std::vector<std::string>& lines) {
   std::vector<std::string> reasons;
   Totals sum;
   for (const json& worker : member(body, "workers")) {
-    const json& load = member(worker, "load");
+    const std::string state = text(worker, "state", kReasonBytesMax);
+    // What follows the word for the state is told below the table.
+    const std::string word = state.substr(0, state.find(": "));
+    if (word != state) reasons.push_back(text(worker, "endpoint") + " " + state);
+    // What a worker had to do before it was gone is nobody's work now.
+    static const json kNoLoad;
+    const bool gone = word == "lost" || word == "left";
+    const json& load = gone ? kNoLoad : member(worker, "load");
     const double requests = number(worker, "requests"), running = number(load, "running"),
                  waiting = number(load, "waiting"), queued = number(load, "queued_tokens"),
                  blocks = number(load, "kv_blocks_total"), used = number(load, "kv_blocks_used");
     const auto round_trip = round_trips.find(node_of_worker(worker));
-    // What follows the word for the state is told below the table.
-    const std::string state = text(worker, "state");
-    const size_t word = state.find(": ");
-    if (word != std::string::npos) reasons.push_back(text(worker, "endpoint") + " " + state);
-    table.add({text(worker, "endpoint"), text(worker, "role"), state.substr(0, word),
-               count(requests), count(running), count(waiting), count(queued), bar(used, blocks),
-               duration(number(load, "seconds_per_step")),
-               duration(number(load, "seconds_per_token")),
-               duration(number(worker, "heard_ms") / 1e3),
-               round_trip == round_trips.end() ? kUnknown : duration(round_trip->second)});
+    table.add(
+        {text(worker, "endpoint"), text(worker, "role"), printable_excerpt(word, kCellBytesMax),
+         count(requests), count(running), count(waiting), count(queued), bar(used, blocks),
+         duration(number(load, "seconds_per_step")), duration(number(load, "seconds_per_token")),
+         duration(number(worker, "heard_ms") / 1e3),
+         round_trip == round_trips.end() ? kUnknown : duration(round_trip->second)});
     sum.add(sum.requests, requests);
     sum.add(sum.running, running);
     sum.add(sum.waiting, waiting);
@@ -177,7 +181,7 @@ void draw_transitions(const json& body, std::vector<std::string>& lines) {
     const json& transition = transitions[i];
     std::string line = text(transition, "kind") + " " + text(transition, "endpoint") + " " +
                        text(transition, "transition");
-    const std::string detail = text(transition, "detail");
+    const std::string detail = text(transition, "detail", kReasonBytesMax);
     if (!detail.empty() && detail != kUnknown) line += ": " + detail;
     lines.push_back(std::move(line));
   }
@@ -198,9 +202,10 @@ Result<std::vector<std::string>> top_table(std::string_view url, std::string_vie
   const bool healthy = member(parsed, "healthy") == true;
   std::vector<std::string> lines;
   lines.push_back(std::string(url) + "   " +
-                  (healthy ? "ready" : "cannot serve: " + text(parsed, "reason")) + "   " +
-                  count(number(parsed, "requests")) + " requests   " + std::to_string(accepting) +
-                  " of " + std::to_string(workers.size()) + " workers take requests");
+                  (healthy ? "ready" : "cannot serve: " + text(parsed, "reason", kReasonBytesMax)) +
+                  "   " + count(number(parsed, "requests")) + " requests   " +
+                  std::to_string(accepting) + " of " + std::to_string(workers.size()) +
+                  " workers take requests");
   lines.emplace_back();
   draw_workers(parsed, lines);
   draw_routers(parsed, lines);

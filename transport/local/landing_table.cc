@@ -1,10 +1,13 @@
 #include "transport/local/landing_table.h"
 
-#define XXH_INLINE_ALL
 #include <xxhash.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h>  // makes XXH3 use the widest vectors that the processor has
+#endif
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "base/assert.h"
@@ -149,10 +152,12 @@ namespace {
 template <class Piece>
 uint64_t checksum(std::span<const Piece> pieces) {
   if (pieces.size() == 1) return XXH3_64bits(pieces[0].data(), pieces[0].size());
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  for (const Piece& piece : pieces) XXH3_64bits_update(&state, piece.data(), piece.size());
-  return XXH3_64bits_digest(&state);
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                       &XXH3_freeState);
+  TROUPE_ASSERT(state != nullptr);
+  XXH3_64bits_reset(state.get());
+  for (const Piece& piece : pieces) XXH3_64bits_update(state.get(), piece.data(), piece.size());
+  return XXH3_64bits_digest(state.get());
 }
 
 }  // namespace

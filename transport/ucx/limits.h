@@ -33,7 +33,7 @@ inline constexpr size_t kResultsPerMessageMax = 128;
 // How long the progress thread sleeps at most: the resolution of all deadlines.
 inline constexpr std::chrono::milliseconds kTick{20};
 // Rounds of UCX progress before sockets and queues are looked at again.
-inline constexpr int kProgressRoundsMax = 64;
+inline constexpr int kProgressRoundsMax = 8;
 
 // Peers that were not heard of for so long and have nothing queued are forgotten.
 inline constexpr std::chrono::seconds kPeerForgotten{60};

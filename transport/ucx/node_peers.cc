@@ -361,7 +361,7 @@ void Node::tick_peer(Peer& peer, TimePoint now) {
 void Node::lose(Peer& peer, const Status& why) {
   TROUPE_ASSERT(peer.lanes || peer.is_wanted, peer.name);
   const Status status{why.code(), "node " + peer.name + " is lost: " + why.message(), why.param()};
-  LOG(WARNING) << status.message();
+  if (!is_stopping_) LOG(WARNING) << status.message();
   peer.session.reset();
   peer.dialing.reset();
   peer.keepalive.reset();

@@ -33,6 +33,7 @@ void DecodeCore::on_routed(wire::Routed message) {
   request.router = message.router;
   request.prefill = message.prefill;
   request.prefill_wait = message.prefill_wait;
+  request.prefill_tokens = message.prefill_tokens;
   request.cache_salt = incoming.cache_salt;
   request.routed = clock_.now();
   request.prompt = std::make_shared<const std::vector<TokenId>>(std::move(incoming.prompt));
@@ -161,6 +162,11 @@ void DecodeCore::act() {
        actions = scheduler_.take_actions()) {
     do_actions(std::move(actions));
   }
+  // After the emissions: a router that knows of no request has nothing to end when this worker is
+  // lost together with an answer's last tokens.
+  for (const auto& [router, finished] : std::exchange(finished_, {})) {
+    [[maybe_unused]] const Status sent = outbox_.send(router, finished);
+  }
   report_gauges();
 }
 
@@ -272,7 +278,7 @@ void DecodeCore::forget_sequence(SequenceId id) {
   if (request.open.empty()) drop_request(request_id);
 }
 
-// Ends what is left of the request and tells the router that it has its place back.
+// Ends what is left of the request. The router hears with act() that it has its place back.
 void DecodeCore::drop_request(RequestId id) {
   const auto found = requests_.find(id);
   TROUPE_ASSERT(found != requests_.end(), id);
@@ -281,10 +287,9 @@ void DecodeCore::drop_request(RequestId id) {
     scheduler_.cancel(sequence);
     sequences_.erase(sequence);
   }
-  const wire::Finished finished{id, found->second.attempt, options_.identity.worker};
-  const std::string router = std::move(found->second.router);
+  finished_.emplace_back(std::move(found->second.router),
+                         wire::Finished{id, found->second.attempt, options_.identity.worker});
   requests_.erase(found);
-  [[maybe_unused]] const Status sent = outbox_.send(router, finished);
 }
 
 void DecodeCore::report_gauges() {

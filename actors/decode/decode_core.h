@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "actors/decode/imports.h"
@@ -78,6 +79,7 @@ class DecodeCore {
     std::string router;
     std::string prefill;  // endpoint, or empty
     std::chrono::milliseconds prefill_wait{0};
+    uint32_t prefill_tokens = 0;  // 0: all but the prompt's last
     std::shared_ptr<const std::vector<TokenId>> prompt;
     std::string cache_salt;
     std::vector<SequenceId> open;  // its sequences that have not ended
@@ -125,6 +127,8 @@ class DecodeCore {
   std::unordered_map<SequenceId, Sequence> sequences_;
   ImportTable imports_;
   ExportOrders orders_;
+  // Requests that have ended, and their routers, to be told at the end of the turn.
+  std::vector<std::pair<std::string, wire::Finished>> finished_;
   uint32_t next_epoch_ = 1;  // of an import; part of its landing's label
   Heartbeats heartbeats_;
   StepWatch watch_;

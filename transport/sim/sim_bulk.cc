@@ -115,7 +115,9 @@ Status SimNetwork::write(Move& move) {
   LandingTable& landings = nodes_[move.to].transport->landings_;
   copy_pieces(move.part.pieces, ranges);
   if (checksum_of(move.part.pieces) != move.checksum) ++stats_.parts_unstable;
-  const bool damaged = options_.part_damaged > 0 && rng_.chance(options_.part_damaged);
+  // A repetition repeats what arrived.
+  const bool damaged =
+      options_.part_damaged > 0 && move.copy.empty() && rng_.chance(options_.part_damaged);
   if (damaged) {
     const std::span<std::byte> hit = ranges[rng_.below(ranges.size())];
     hit[rng_.below(hit.size())] ^= std::byte{0x40};
@@ -130,7 +132,8 @@ Status SimNetwork::write(Move& move) {
   ++stats_.parts;
   stats_.part_bytes += move.bytes;
   stats_.part_seconds += events_.now() - move.moved;
-  if (options_.part_doubled > 0 && rng_.chance(options_.part_doubled)) write_again(move);
+  if (options_.part_doubled > 0 && move.copy.empty() && rng_.chance(options_.part_doubled))
+    write_again(move);
   return ok_status();
 }
 

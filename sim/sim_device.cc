@@ -1,0 +1,156 @@
+#include "sim/sim_device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace troupe::sim {
+
+SimDevice::SimDevice(Process& process, const Options& options, const KvMemory& kv,
+                     const BlockPool& pool, LayerListener* listener, Done done)
+    : process_(process),
+      options_(options),
+      kv_(kv),
+      pool_(pool),
+      listener_(listener),
+      done_(std::move(done)) {
+  TROUPE_ASSERT(kv.block_bytes == kSimBlockBytes && kv.layers == options.model.layers);
+}
+
+void SimDevice::execute(StepPlan taken) {
+  TROUPE_ASSERT(!std::exchange(executing_, true), taken.number);
+  const auto plan = std::make_shared<const StepPlan>(std::move(taken));
+  SeededRng& rng = process_.environment().rng;
+  double factor = slowness_;
+  if (options_.varies) factor *= 0.8 + 0.4 * rng.uniform();
+  const auto duration = std::chrono::duration_cast<Duration>(options_.cost.of(*plan) * factor);
+  const TimePoint started = process_.clock().now();
+  busy_ += duration;
+  ++steps_;
+  size_t tokens = 0;
+  for (const StepSlice& slice : plan->slices) {
+    check_access(slice);
+    tokens += slice.tokens.size();
+  }
+  tokens_ += tokens;
+  if (tokens > options_.step_tokens_max) {
+    process_.environment().log.violate(
+        "queue", process_.node() + " computes " + std::to_string(tokens) + " tokens in a step");
+  }
+  if (!plan->exports.empty() && listener_ != nullptr) {
+    for (uint32_t layer = 0; layer < kv_.layers; ++layer) {
+      process_.after(duration * (layer + 1) / (kv_.layers + 1), [this, plan, layer] {
+        store_layer(*plan, layer);
+        listener_->on_layer_stored(*plan, layer);
+      });
+    }
+  } else if (options_.varies && rng.chance(0.5)) {
+    store_all_layers(*plan);
+  } else {
+    process_.after(duration, [this, plan] { store_all_layers(*plan); });
+  }
+  process_.after(duration, [this, plan, started] { finish(*plan, started); });
+}
+
+void SimDevice::store_all_layers(const StepPlan& plan) {
+  for (uint32_t layer = 0; layer < kv_.layers; ++layer) store_layer(plan, layer);
+}
+
+uint64_t& SimDevice::place(uint32_t layer, const StepSlice& slice, uint32_t position) const {
+  std::byte* block = kv_.at(layer, slice.blocks[position / kBlockTokens]).data();
+  return reinterpret_cast<uint64_t*>(block)[position % kBlockTokens];
+}
+
+void SimDevice::store_layer(const StepPlan& plan, uint32_t layer) {
+  for (const StepPlan::BlockCopy& copy : plan.copies) {
+    std::memcpy(kv_.at(layer, copy.to).data(), kv_.at(layer, copy.from).data(), kSimBlockBytes);
+  }
+  Saboteur& saboteur = process_.environment().saboteur;
+  for (const StepSlice& slice : plan.slices) {
+    uint64_t before = slice.position == 0 ? 0 : place(layer, slice, slice.position - 1);
+    for (uint32_t i = 0; i < slice.tokens.size(); ++i) {
+      before = SimModel::kv(layer, before, slice.tokens[i], slice.position + i);
+      place(layer, slice, slice.position + i) = before;
+    }
+    if (saboteur.strikes(Plant::kWrongToken)) place(layer, slice, slice.position) ^= 1;
+    if (saboteur.strikes(Plant::kLoseBlock)) {
+      std::memset(kv_.at(layer, slice.blocks[slice.position / kBlockTokens]).data(), 0,
+                  kSimBlockBytes);
+    }
+  }
+}
+
+void SimDevice::finish(const StepPlan& plan, TimePoint started) {
+  executing_ = false;
+  if (failed_) {
+    return process_.mail(Channel::kDeviceToCore, [this] {
+      done_(Status(StatusCode::kInternal, "the modelled device has failed"));
+    });
+  }
+  StepResult result;
+  result.number = plan.number;
+  result.slices.reserve(plan.slices.size());
+  for (const StepSlice& slice : plan.slices) result.slices.push_back(read(slice));
+  result.started = started;
+  result.finished = process_.clock().now();
+  if (process_.environment().saboteur.strikes(Plant::kDropStep)) return;
+  const auto mailed = std::make_shared<StepResult>(std::move(result));
+  process_.mail(Channel::kDeviceToCore, [this, mailed] { done_(std::move(*mailed)); });
+}
+
+SliceResult SimDevice::read(const StepSlice& slice) {
+  SliceResult result;
+  result.sequence = slice.sequence;
+  if (!slice.sample && !slice.score_prompt) return result;
+  const auto end = static_cast<uint32_t>(slice.position + slice.tokens.size());
+  const auto read_at = [&](uint32_t position) {
+    uint64_t sum = 0;
+    for (uint32_t layer = 0; layer < kv_.layers; ++layer) {
+      sum += SimModel::weigh(place(layer, slice, position), layer, position);
+    }
+    return sum;
+  };
+  const bool reads_all = options_.model.reads == Reads::kAll;
+  uint64_t sum = 0;
+  for (uint32_t i = reads_all ? 0 : slice.position; i < end; ++i) {
+    sum = reads_all ? sum + read_at(i) : read_at(i);
+    if (!slice.score_prompt || i < slice.position) continue;
+    const uint32_t next = i + 1 - slice.position;
+    const TokenId token = next < slice.tokens.size() ? slice.tokens[next] : slice.next_token;
+    if (token >= 0) result.prompt_scores.push_back(options_.model.score(sum, token));
+  }
+  if (slice.sample) {
+    result.sampled = true;
+    result.token = options_.model.sample(sum, *slice.params, slice.output_tokens);
+  }
+  return result;
+}
+
+// Whoever reads or writes a block must be among its owners.
+void SimDevice::check_access(const StepSlice& slice) const {
+  const size_t end = slice.position + slice.tokens.size();
+  const auto violate = [&](const std::string& what) {
+    process_.environment().log.violate(
+        "owner",
+        process_.node() + ", sequence " + std::to_string(slice.sequence.value) + ": " + what);
+  };
+  if (slice.tokens.empty() || slice.blocks.size() != (end + kBlockTokens - 1) / kBlockTokens) {
+    return violate("a slice's blocks do not fit its tokens");
+  }
+  const bool checks_all = options_.model.reads == Reads::kAll;
+  for (size_t i = checks_all ? 0 : slice.position / kBlockTokens; i < slice.blocks.size(); ++i) {
+    const BlockIndex block = slice.blocks[i];
+    const bool is_written = (i + 1) * kBlockTokens > slice.position;
+    const BlockState state = pool_.state(block);
+    // The news that a transfer has ended may still be on its way to the pool's owner.
+    const bool has_owner = state == BlockState::kComputing || state == BlockState::kLeased;
+    if (has_owner && pool_.owner(block) == slice.sequence) continue;
+    if (state == BlockState::kHeld && !is_written) continue;
+    violate("block " + std::to_string(block.value) + " is " + to_string(state) +
+            (is_written ? ", to be written" : ", to be read"));
+  }
+}
+
+}  // namespace troupe::sim

@@ -1,0 +1,86 @@
+#include "sim/sim_model.h"
+
+#include <algorithm>
+
+namespace troupe::sim {
+namespace {
+
+uint64_t mix(uint64_t a, uint64_t b) {
+  uint64_t x = a * 0x9e3779b97f4a7c15U + b;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+float logprob_of(uint64_t sum, TokenId token) {
+  return -static_cast<float>(mix(sum, static_cast<uint64_t>(token)) % 4096) / 256.0F;
+}
+
+}  // namespace
+
+uint64_t SimModel::kv(uint32_t layer, uint64_t before, TokenId token, uint32_t position) {
+  return mix(before + layer, uint64_t{position} << 32 | static_cast<uint32_t>(token));
+}
+
+uint64_t SimModel::weigh(uint64_t kv, uint32_t layer, uint32_t position) {
+  return mix(kv, uint64_t{layer} << 32 | position);
+}
+
+SampledToken SimModel::sample(uint64_t sum, const SamplingParams& params, uint32_t outputs) const {
+  auto token = static_cast<TokenId>(mix(sum, params.seed) % vocabulary);
+  // The sampler never proposes the end before min_tokens.
+  if (token == end_token && outputs < params.min_tokens) token = (end_token + 1) % vocabulary;
+  SampledToken sampled{.token = token, .logprob = 0.0F, .top = {}};
+  if (params.logprobs < 0) return sampled;
+  sampled.logprob = logprob_of(sum, token);
+  for (int32_t i = 0; i < params.logprobs; ++i) {
+    const auto other = static_cast<TokenId>((static_cast<uint32_t>(token + i)) % vocabulary);
+    sampled.top.push_back({other, logprob_of(sum, other)});
+  }
+  return sampled;
+}
+
+SampledToken SimModel::score(uint64_t sum, TokenId token) const {
+  return {.token = token, .logprob = logprob_of(sum, token), .top = {}};
+}
+
+Answer answer_of(const SimModel& model, const std::vector<TokenId>& prompt,
+                 const SamplingParams& params, uint32_t context_tokens) {
+  Answer answer;
+  std::vector<uint64_t> before(model.layers);
+  uint64_t all = 0;
+  TokenId token = prompt[0];
+  for (uint32_t i = 0;; ++i) {
+    uint64_t latest = 0;
+    for (uint32_t layer = 0; layer < model.layers; ++layer) {
+      before[layer] = SimModel::kv(layer, before[layer], token, i);
+      latest += SimModel::weigh(before[layer], layer, i);
+    }
+    all = model.reads == Reads::kAll ? all + latest : latest;
+    if (i + 1 < prompt.size()) {
+      token = prompt[i + 1];
+      if (params.prompt_logprobs >= 0) answer.prompt_scores.push_back(model.score(all, token));
+      continue;
+    }
+    const auto outputs = static_cast<uint32_t>(answer.tokens.size());
+    if (params.max_tokens == 0) {
+      answer.reason = FinishReason::kLength;
+      return answer;
+    }
+    answer.tokens.push_back(model.sample(all, params, outputs));
+    token = answer.tokens.back().token;
+    const bool is_named =
+        std::count(params.stop_token_ids.begin(), params.stop_token_ids.end(), token) > 0;
+    const bool is_end = token == model.end_token && !params.ignore_eos;
+    if (outputs + 1 > params.min_tokens && (is_end || is_named)) {
+      answer.stop_token = token;
+      return answer;
+    }
+    if (outputs + 1 == params.max_tokens || prompt.size() + outputs + 1 == context_tokens) {
+      answer.reason = FinishReason::kLength;
+      return answer;
+    }
+  }
+}
+
+}  // namespace troupe::sim

@@ -97,6 +97,7 @@ struct Routed {
   # compute it where it is decoded.
   prefillWaitMs @3 :UInt32;  # predicted time until the prefill worker can begin
   router @4 :Text;           # endpoint that gets `finished`
+  prefillTokens @5 :UInt32;  # of the prompt, to have from there; 0: all but the last
 }
 
 struct Rejected {

@@ -23,20 +23,26 @@ void DecodeCore::start_import(Import&& import) {
   const RequestId id = sequence.request;
   const Request& request = requests_.at(id);
   TROUPE_ASSERT(landings_ != nullptr && !request.prefill.empty(), import.sequence);
+  const uint32_t cached = import.first_block * kBlockTokens;
+  const uint32_t wanted =
+      request.prefill_tokens == 0 ? import.tokens : std::min(import.tokens, request.prefill_tokens);
+  // What is to be had there, this worker has as well.
+  if (wanted <= cached) return scheduler_.on_import_ended(import.sequence, 0, 0);
+  import.blocks.resize((wanted + kBlockTokens - 1) / kBlockTokens - import.first_block);
   const uint64_t epoch = next_epoch_++;
   auto ticket = landings_->open(import.blocks, id.value, uint64_t{request.attempt} << 32 | epoch);
   if (!ticket.ok()) {
     // Too many are open already: this one is computed here.
     return scheduler_.on_import_ended(import.sequence, 0, 0);
   }
-  const uint32_t tokens = import.tokens - import.first_block * kBlockTokens;
+  const uint32_t tokens = wanted - cached;
   const Duration patience = import_patience(request, tokens);
   wire::Reserved order;
   order.request = id;
   order.attempt = request.attempt;
   order.reply_to = options_.identity.endpoint;
   order.ticket = ticket.value();
-  order.tokens.assign(request.prompt->begin(), request.prompt->begin() + import.tokens);
+  order.tokens.assign(request.prompt->begin(), request.prompt->begin() + wanted);
   order.cache_salt = request.cache_salt;
   order.first_block = import.first_block;
   order.deadline = std::chrono::duration_cast<std::chrono::milliseconds>(patience);

@@ -20,7 +20,9 @@ RouterCore::RouterCore(const Clock& clock, wire::Outbox& outbox, const RoutingPo
       outbox_(outbox),
       policy_(policy),
       options_(std::move(options)),
-      last_tick_(clock.now()) {}
+      last_tick_(clock.now()),
+      hasher_(options_.hash_seed),
+      prefixes_(hasher_) {}
 
 void RouterCore::on_accepted(wire::Accepted message) {
   wire::Request& request = message.request;
@@ -33,7 +35,9 @@ void RouterCore::on_accepted(wire::Accepted message) {
            predicted_wait());
     return;
   }
-  const std::vector<WorkerView> views = workers_.views();
+  std::vector<WorkerView> views = workers_.views();
+  const PrefixIndex::Chain chain = prefixes_.chain_of(request.cache_salt, request.prompt);
+  for (WorkerView& view : views) view.cached_tokens = prefixes_.cached_tokens(view.id, chain);
   const auto prompt_tokens = static_cast<uint32_t>(request.prompt.size());
   const auto choice = policy_.decide({views, prompt_tokens});
   if (!choice) {
@@ -51,10 +55,24 @@ void RouterCore::on_accepted(wire::Accepted message) {
   }
   ++worker.requests;
   worker.prompt_tokens += prompt_tokens;
-  Worker& computes = choice->prefill ? *workers_.find(views[*choice->prefill].id) : worker;
-  computes.sent_tokens += prompt_tokens;
+  remember(*choice, views, chain);
   requests_.emplace(routed.request.id, Flight{routed.request.gateway, id, routed.attempt,
                                               prompt_tokens, clock_.now()});
+}
+
+// Who will have what to compute, and hold it then.
+void RouterCore::remember(const RoutePlan& plan, std::span<const WorkerView> views,
+                          const PrefixIndex::Chain& chain) {
+  const auto prompt_tokens = static_cast<uint32_t>(chain.size() * kBlockTokens);
+  const size_t computes =
+      plan.prefill && views[*plan.prefill].prefills ? *plan.prefill : plan.decode;
+  const WorkerView& view = views[computes];
+  workers_.find(view.id)->sent_tokens +=
+      prompt_tokens - std::min(prompt_tokens, view.cached_tokens);
+  for (const size_t index : {plan.decode, computes}) {
+    const Worker& worker = *workers_.find(views[index].id);
+    prefixes_.insert(views[index].id, chain, worker.load.blocks_total);
+  }
 }
 
 wire::Routed RouterCore::plan(wire::Request&& request, const RoutePlan& plan,
@@ -67,7 +85,8 @@ wire::Routed RouterCore::plan(wire::Request&& request, const RoutePlan& plan,
   routed.router = options_.endpoint;
   if (plan.prefill) {
     TROUPE_ASSERT(*plan.prefill < views.size(), *plan.prefill);
-    TROUPE_ASSERT(views[*plan.prefill].accepting && views[*plan.prefill].prefills, *plan.prefill);
+    TROUPE_ASSERT(views[*plan.prefill].accepting && *plan.prefill != plan.decode, *plan.prefill);
+    routed.prefill_tokens = plan.prefill_tokens;
     routed.prefill = workers_.find(views[*plan.prefill].id)->endpoint;
     routed.prefill_wait =
         std::chrono::milliseconds(static_cast<int64_t>(plan.prefill_wait_seconds * 1000.0));
@@ -102,7 +121,7 @@ void RouterCore::on_heartbeat(const wire::Heartbeat& message) {
         outbox_.send(message.endpoint, wire::Refused{taken.status().message()});
     return;
   }
-  if (!taken.value().lost.empty()) end_requests_of(*taken.value().worker, taken.value().lost);
+  if (!taken.value().lost.empty()) lose(message.worker, taken.value().lost);
   if (was_healthy != workers_.unhealthy().empty()) tell_health();
 }
 
@@ -114,8 +133,7 @@ void RouterCore::on_observe(const wire::Observe& message) {
 
 void RouterCore::on_peer_lost(std::string_view node, const std::string& why) {
   for (const WorkerId id : workers_.lose_node(node, why, clock_.now())) {
-    const Worker& worker = *workers_.find(id);
-    end_requests_of(worker, worker.lost);
+    lose(id, workers_.find(id)->lost);
   }
   tell_health();
 }
@@ -125,8 +143,7 @@ void RouterCore::on_tick() {
   const Duration since_tick = now - std::exchange(last_tick_, now);
   if (since_tick > limits::kOwnPause) workers_.excuse(since_tick);
   for (const WorkerId id : workers_.lose_silent(now)) {
-    const Worker& worker = *workers_.find(id);
-    end_requests_of(worker, worker.lost);
+    lose(id, workers_.find(id)->lost);
   }
   workers_.forget_old(now);
   std::erase_if(observers_, [now](const auto& observer) {
@@ -159,23 +176,25 @@ void RouterCore::reject(const wire::Request& request, Status error,
       outbox_.send(request.gateway, wire::Rejected{request.id, 0, std::move(error), retry_after});
 }
 
-void RouterCore::end_requests_of(const Worker& worker, const std::string& why) {
+void RouterCore::lose(WorkerId id, const std::string& why) {
+  prefixes_.forget(id);
+  const Worker& worker = *workers_.find(id);
   std::vector<RequestId> lost;
-  for (const auto& [id, flight] : requests_) {
-    if (workers_.find(flight.worker) == &worker) lost.push_back(id);
+  for (const auto& [request, flight] : requests_) {
+    if (flight.worker == id) lost.push_back(request);
   }
   std::sort(lost.begin(), lost.end());
-  for (const RequestId id : lost) {
-    const auto flight = requests_.find(id);
+  for (const RequestId request : lost) {
+    const auto flight = requests_.find(request);
     [[maybe_unused]] const Status told = outbox_.send(
         flight->second.gateway,
-        wire::Rejected{id,
+        wire::Rejected{request,
                        flight->second.attempt,
                        {StatusCode::kUnavailable, "the request was lost: " + why + "; retry it"},
                        kRetryAfterMin});
     // Should the worker come back as it was, it must not go on with what has ended here.
     [[maybe_unused]] const Status cancelled =
-        outbox_.send(worker.endpoint, wire::Cancelled{id, {}});
+        outbox_.send(worker.endpoint, wire::Cancelled{request, {}});
     forget(flight);
   }
 }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "actors/router/prefix_index.h"
 #include "actors/router/worker_table.h"
 #include "actors/wire/outbox.h"
 #include "base/clock.h"
@@ -20,6 +21,7 @@ struct RouterOptions {
   uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
   std::string endpoint = "router";    // where workers report that a request has finished
   std::vector<std::string> gateways;  // endpoints that hear about health
+  uint64_t hash_seed = 1;  // of block identities in the prefix index; nobody may guess it
 };
 
 // Invariants: a request is in `requests_` from its admission until its worker says `finished`, its
@@ -58,9 +60,12 @@ class RouterCore {
   using Flights = std::unordered_map<RequestId, Flight>;
 
   void reject(const wire::Request& request, Status error, std::chrono::milliseconds retry_after);
+  void remember(const RoutePlan& plan, std::span<const WorkerView> views,
+                const PrefixIndex::Chain& chain);
   [[nodiscard]] wire::Routed plan(wire::Request&& request, const RoutePlan& plan,
                                   std::span<const WorkerView> views);
-  void end_requests_of(const Worker& worker, const std::string& why);
+  // Ends the requests that it had, and forgets what it cached.
+  void lose(WorkerId id, const std::string& why);
   void forget(Flights::iterator flight);
   void tell_health();
   // Predicted time until a place is free: by Little's law, mean duration / requests in flight.
@@ -72,6 +77,8 @@ class RouterCore {
   const RouterOptions options_;
   TimePoint last_tick_;
   WorkerTable workers_;
+  const Xxh3BlockHasher hasher_;
+  PrefixIndex prefixes_;
   std::map<std::string, TimePoint> observers_;  // endpoint, when it last asked
   Flights requests_;
   double mean_duration_s_ = 1.0;  // of a request, exponentially averaged

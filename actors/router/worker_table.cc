@@ -46,7 +46,7 @@ Result<WorkerTable::Change> WorkerTable::take(const wire::Heartbeat& heartbeat, 
   TROUPE_RETURN_IF_ERROR(check(heartbeat));
   if (model_.empty()) model_ = heartbeat.model;
   Worker& worker = workers_[heartbeat.worker];
-  Change change{&worker, ""};
+  Change change;
   // Another life of the worker knows nothing of what was routed to the former one.
   if (worker.incarnation != 0 && worker.incarnation != heartbeat.incarnation) {
     change.lost = "its worker was restarted";
@@ -117,7 +117,7 @@ std::vector<WorkerView> WorkerTable::views() const {
     view.accepting = worker.accepting();
     view.decodes = worker.role != wire::Role::kPrefill;
     view.prefills = worker.role == wire::Role::kPrefill;
-    view.imports = worker.role == wire::Role::kDecode;
+    view.imports = view.exports = worker.role == wire::Role::kDecode;
     view.requests = worker.requests;
     view.prompt_tokens = worker.prompt_tokens;
     view.queued_tokens = worker.load.queued_tokens + worker.sent_tokens;

@@ -36,7 +36,6 @@ class WorkerTable {
 
   // What a heartbeat changed.
   struct Change {
-    Worker* worker = nullptr;
     std::string lost;  // why requests sent to it before are lost; empty: they are not
   };
 

@@ -166,11 +166,13 @@ void write(const Routed& in, schema::Routed::Builder out) {
   out.setPrefill(in.prefill);
   out.setPrefillWaitMs(static_cast<uint32_t>(in.prefill_wait.count()));
   out.setRouter(in.router);
+  out.setPrefillTokens(in.prefill_tokens);
 }
 
 Routed read(schema::Routed::Reader in) {
-  return {read(in.getRequest()), in.getAttempt(), in.getPrefill().cStr(),
-          std::chrono::milliseconds(in.getPrefillWaitMs()), in.getRouter().cStr()};
+  return {read(in.getRequest()),  in.getAttempt(),
+          in.getPrefill().cStr(), std::chrono::milliseconds(in.getPrefillWaitMs()),
+          in.getRouter().cStr(),  in.getPrefillTokens()};
 }
 
 void write(const Rejected& in, schema::Rejected::Builder out) {

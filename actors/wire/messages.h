@@ -54,7 +54,8 @@ struct Routed {
   uint32_t attempt = 0;
   std::string prefill;  // endpoint of the prefill worker, or empty
   std::chrono::milliseconds prefill_wait{0};
-  std::string router;  // endpoint
+  std::string router;           // endpoint
+  uint32_t prefill_tokens = 0;  // 0: all but the last
   bool operator==(const Routed&) const = default;
 };
 

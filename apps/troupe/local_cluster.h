@@ -19,7 +19,7 @@
 #include "actors/wire/inbox_actor.h"
 #include "actors/wire/transport_outbox.h"
 #include "apps/node/loaded_model.h"
-#include "policies/routing/least_loaded.h"
+#include "policies/routing/least_ttft.h"
 #include "transport/loopback/loopback_transport.h"
 
 namespace troupe {
@@ -54,7 +54,7 @@ class LocalCluster final {
   kj::Timer& timer_;
   LoopbackTransport transport_;
   wire::TransportOutbox outbox_;
-  LeastLoaded policy_;
+  LeastTtft policy_;
   std::unique_ptr<GatewayCore> gateway_;
   std::unique_ptr<EventLoopInbox> gateway_inbox_;
   RouterOptions router_options_;

@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "policies/routing/least_loaded.h"
+#include "policies/routing/least_ttft.h"
 #include "tests/unit/actors/fake_outbox.h"
 
 namespace troupe {
@@ -324,6 +325,59 @@ BOOST_AUTO_TEST_CASE(an_observer_hears_of_health_while_it_asks) {
   const size_t so_far = f.outbox.take<wire::Health>("monitor").size();
   f.pass(kInterval);
   BOOST_TEST(f.outbox.take<wire::Health>("monitor").size() == so_far);
+}
+
+BOOST_AUTO_TEST_CASE(a_conversation_stays_where_its_prefix_is_and_moves_when_that_worker_is_lost) {
+  ManualClock clock;
+  FakeOutbox outbox;
+  const LeastTtft policy;
+  RouterCore router(clock, outbox, policy, {64, "router", {}});
+  const auto beat = [&](uint32_t worker, uint64_t incarnation) {
+    wire::Heartbeat message = Fixture::heartbeat(worker);
+    message.incarnation = incarnation;
+    message.load.blocks_total = 1000;
+    router.on_heartbeat(message);
+  };
+  const auto accept = [&](uint64_t id, size_t prompt) {
+    wire::Request request;
+    request.id = RequestId(id);
+    request.gateway = "g";
+    for (size_t i = 0; i < prompt; ++i) request.prompt.push_back(static_cast<TokenId>(i));
+    request.sequences.push_back({SequenceId(id + 1000), {}});
+    router.on_accepted({request});
+    router.check_invariants();
+  };
+  const auto routed = [&outbox](const char* worker) {
+    return outbox.take<wire::Routed>(worker).size();
+  };
+  const auto both_idle = [&](uint64_t incarnation) {
+    beat(0, incarnation);
+    beat(1, 1);
+  };
+  both_idle(1);
+  accept(1, 100);
+  router.on_finished({RequestId(1), 1, WorkerId(0)});
+  both_idle(1);
+  accept(2, 200);
+  both_idle(1);
+  accept(3, 300);
+  BOOST_TEST(routed("w0") == 3U);
+  both_idle(2);  // another life of the first one: its cache is gone
+  accept(4, 300);
+  BOOST_TEST(routed("w0") == 4U);  // of equals the lowest id
+  router.on_finished({RequestId(4), 1, WorkerId(0)});
+  router.on_peer_lost("", "silent");  // both: neither has a node
+  beat(1, 1);
+  accept(5, 300);
+  both_idle(2);
+  accept(6, 300);
+  BOOST_TEST(routed("w1") == 2U);
+  both_idle(2);
+  accept(7, 300);
+  both_idle(2);
+  accept(8, 300);  // the other one has three by now: too busy for that to count
+  BOOST_TEST(routed("w1") == 3U);
+  BOOST_TEST(routed("w0") == 5U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -89,7 +89,7 @@ std::vector<Message> every_message() {
   failed.end->error = {StatusCode::kContextLength, "too long", "prompt"};
   return {Accepted{full_request()},
           Routed{full_request(), 3, "10.0.0.7:7000/worker", std::chrono::milliseconds(250),
-                 "10.0.0.7:7000/router"},
+                 "10.0.0.7:7000/router", 77},
           Rejected{RequestId(7),
                    1,
                    {StatusCode::kResourceExhausted, "full", ""},

@@ -29,6 +29,10 @@ struct FakeHealth final : HealthSource {
 class RpcFixture {
  public:
   RpcFixture() { std::signal(SIGPIPE, SIG_IGN); }
+  ~RpcFixture() {
+    frontend = nullptr;
+    io.waitScope.poll();  // calls of gone connections end now
+  }
 
   // Listens with the limits as they are now.
   void start() {

@@ -1,0 +1,50 @@
+#include "actors/router/prefix_index.h"
+
+#include <algorithm>
+
+#include "base/limits.h"
+
+namespace troupe {
+
+PrefixIndex::Chain PrefixIndex::chain_of(std::string_view cache_salt,
+                                         std::span<const TokenId> prompt) const {
+  Chain chain;
+  chain.reserve(prompt.size() / kBlockTokens);
+  BlockIdentity identity = hasher_.root(cache_salt);
+  for (size_t at = 0; at + kBlockTokens <= prompt.size(); at += kBlockTokens) {
+    identity = hasher_.next(identity, prompt.subspan(at, kBlockTokens));
+    chain.push_back(identity);
+  }
+  return chain;
+}
+
+uint32_t PrefixIndex::cached_tokens(WorkerId worker, const Chain& chain) const {
+  const auto found = workers_.find(worker);
+  if (found == workers_.end()) return 0;
+  const auto& blocks = found->second.blocks;
+  const auto missing = std::find_if(chain.begin(), chain.end(), [&blocks](const auto& identity) {
+    return !blocks.contains(identity);
+  });
+  return static_cast<uint32_t>(missing - chain.begin()) * kBlockTokens;
+}
+
+void PrefixIndex::insert(WorkerId worker, const Chain& chain, uint32_t pool_blocks) {
+  Cache& cache = workers_[worker];
+  // From its end, so that a prefix is never forgotten before what builds on it.
+  for (auto identity = chain.rbegin(); identity != chain.rend(); ++identity) {
+    const auto known = cache.blocks.find(*identity);
+    if (known != cache.blocks.end()) {
+      cache.by_use.splice(cache.by_use.begin(), cache.by_use, known->second);
+    } else {
+      cache.by_use.push_front(*identity);
+      cache.blocks.emplace(*identity, cache.by_use.begin());
+    }
+  }
+  const size_t most = std::min<size_t>(pool_blocks, limits::kIndexedBlocksMax);
+  while (cache.by_use.size() > most) {
+    cache.blocks.erase(cache.by_use.back());
+    cache.by_use.pop_back();
+  }
+}
+
+}  // namespace troupe

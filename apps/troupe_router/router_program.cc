@@ -11,12 +11,13 @@
 #include "apps/node/gateway_loop.h"
 #include "apps/node/model_seeker.h"
 #include "apps/node/node.h"
+#include "apps/node/peer_clocks.h"
 #include "apps/node/program.h"
 #include "apps/node/ready_text.h"
 #include "apps/node/supervisor.h"
 #include "base/os/entropy.h"
 #include "base/os/system_clock.h"
-#include "policies/routing/least_loaded.h"
+#include "policies/routing/least_ttft.h"
 
 namespace troupe {
 namespace {
@@ -123,6 +124,7 @@ class RouterProgram {
     router.requests_in_flight_max = options_.requests_in_flight_max;
     router.endpoint = address + kRouterEndpoint;
     router.gateways = {kGatewayEndpoint};
+    router.hash_seed = entropy_u64();
     TROUPE_RETURN_IF_ERROR(node_->bind(
         kRouterEndpoint, spawn_router(node_->system(), clock_, node_->outbox(), policy_, router)));
     node_->watch_peers();
@@ -151,8 +153,9 @@ class RouterProgram {
   ServingMetrics metrics_;
   FrontendLoad load_;
   ModelCatalogue models_;
-  LeastLoaded policy_;
+  LeastTtft policy_;
   wire::Health last_health_;  // for people
+  std::optional<PeerClocks> clocks_;
   // The gateway's inbox outlives the node, which unbinds it.
   std::unique_ptr<ModelSeeker> seeker_;
   std::unique_ptr<GatewayLoop> gateway_;

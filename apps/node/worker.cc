@@ -86,8 +86,6 @@ caf::actor WorkerParts::spawn_decode_worker(Node& node, const WorkerOptions& opt
   landings_ = std::move(worker.landings);
   exporter_ = std::move(worker.exporter);
   loaded_.executor().set_layer_listener(exporter_.get());
-  exporter_ = std::move(worker.exporter);
-  loaded_.executor().set_layer_listener(exporter_.get());
   return worker.actor;
 }
 

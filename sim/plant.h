@@ -35,11 +35,11 @@ class Saboteur {
  public:
   Saboteur(Plant plant, uint64_t seed) : plant_(plant), wait_(SeededRng(seed ^ 0x5eedU).below(8)) {}
 
-  // At each opportunity for that bug; true a few times, after a while.
+  // At each opportunity for that bug; true a few times after a while, or from then on.
   [[nodiscard]] bool strikes(Plant plant) {
     if (plant != plant_ || plant_ == Plant::kNone) return false;
     const uint64_t chance = chances_++;
-    return chance >= wait_ && chance < wait_ + kStrikes;
+    return chance >= wait_ && (chance < wait_ + kStrikes || plant == Plant::kUnseeded);
   }
   [[nodiscard]] bool plants(Plant plant) const { return plant == plant_; }
   // For Plant::kUnseeded: never the same twice in a process.

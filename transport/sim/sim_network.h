@@ -43,7 +43,7 @@ struct SimNetworkOptions {
   double message_doubled = 0.0;  // delivered twice in a row
   double part_doubled = 0.0;     // written once more, later
   double part_damaged = 0.0;     // one byte flips on the way
-  // A planted bug: a part is written even when its landing has been retracted meanwhile.
+  // A planted bug: each part is written once more, later, even when its landing has been retracted.
   bool ignores_fences = false;
 };
 
@@ -162,6 +162,7 @@ class SimNetwork final {
   void finish_write(uint64_t id);
   [[nodiscard]] Status write(Move& move);
   void write_again(const Move& move);
+  void write_unfenced(const Move& move, const std::vector<std::span<std::byte>>& ranges);
   void acknowledge(uint64_t id, Status status);
   void end_move(uint64_t id, Status status);
   void drop_write(Move& move);

@@ -107,7 +107,10 @@ void LocalCluster::on_message(const MessageWords& words) {
   if (const auto* rejected = std::get_if<wire::Rejected>(&message)) {
     return gateway_->on_rejected(*rejected);
   }
-  if (const auto* health = std::get_if<wire::Health>(&message)) return gateway_->on_health(*health);
+  if (const auto* health = std::get_if<wire::Health>(&message)) {
+    last_health_ = *health;
+    return gateway_->on_health(*health);
+  }
   LOG(WARNING) << "gateway: dropped a message that is not for a gateway";
 }
 

@@ -37,6 +37,8 @@ class LocalCluster final {
   LocalCluster& operator=(const LocalCluster&) = delete;
 
   [[nodiscard]] GatewayCore& gateway() { return *gateway_; }
+  // As the router told it last; for people.
+  [[nodiscard]] const wire::Health& last_health() const { return last_health_; }
   // Runs the loop until the worker has been heard of and requests are taken, which takes one
   // heartbeat. kUnavailable: it was not heard of for many; the message says what is missing.
   [[nodiscard]] Status wait_until_ready(kj::WaitScope& scope);
@@ -62,6 +64,7 @@ class LocalCluster final {
   std::optional<caf::actor_system> system_;
   caf::actor router_, decode_;
   std::unique_ptr<wire::ActorInbox> router_inbox_, decode_inbox_;
+  wire::Health last_health_;
   std::optional<kj::Promise<void>> loop_;
 };
 

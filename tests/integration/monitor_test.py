@@ -8,7 +8,7 @@ import time
 import unittest
 
 from cluster import Cluster, Program
-from server import TROUPE, free_port, wait_until
+from server import TROUPE, free_port, shared_server, wait_until
 
 NOTICE_S = 5  # a dead node is noticed at once by its connection, a silent one within three seconds
 
@@ -143,6 +143,14 @@ class MonitorTest(unittest.TestCase):
             self.cluster.router.send_signal(signal.SIGCONT)
         wait_until(lambda: healthy(self.monitor), 20, "the router has returned")
         self.assertEqual(self.up("decode"), {1})
+
+
+class OneProcessTest(unittest.TestCase):
+    def test_top_shows_a_single_process_as_well(self):
+        run = top(shared_server().port)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("1 of 1 workers take requests", run.stdout)
+        self.assertIn("mixed", run.stdout)
 
 
 class MonitorStartTest(unittest.TestCase):

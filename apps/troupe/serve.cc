@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "actors/gateway/http/http_frontend.h"
+#include "actors/gateway/openai/cluster_body.h"
+#include "actors/gateway/rpc/rpc_frontend.h"
 #include "apps/node/program.h"
 #include "apps/node/ready_text.h"
 #include "apps/node/supervisor.h"
@@ -61,18 +63,30 @@ Status serve(const ServeOptions& options) {
   TROUPE_RETURN_IF_ERROR(models.add({name, loaded->context_tokens(), clock.unix_seconds(),
                                      loaded->tokenizer(), loaded->chat_template()}));
   FrontendLoad load(FrontendLimits{}, entropy_u64());
+  HttpFrontendOptions http_options;
+  http_options.version = TROUPE_VERSION;
+  http_options.cluster = [&cluster] { return cluster_body(cluster->last_health(), {}); };
   HttpFrontend http(*io.lowLevelProvider, timer, io.unixEventPort, cluster->gateway(), models,
-                    health, metrics_page, clock, load, {TROUPE_VERSION});
+                    health, metrics_page, clock, load, http_options);
   TROUPE_ASSIGN_OR_RETURN(const uint16_t port, http.listen(options.host, options.port));
+  RpcFrontend rpc(*io.lowLevelProvider, timer, cluster->gateway(), models, health, clock, load,
+                  TROUPE_VERSION);
+  uint16_t rpc_port = 0;
+  if (options.rpc_port) {
+    TROUPE_ASSIGN_OR_RETURN(rpc_port, rpc.listen(options.host, *options.rpc_port));
+  }
   LOG(INFO) << loaded->summary();
   TROUPE_RETURN_IF_ERROR(cluster->wait_until_ready(io.waitScope));
   say(kSaysReady, ready_text(options.host, port, name, loaded->chat_template() != nullptr));
+  if (options.rpc_port) say(kSaysReady, "rpc " + options.host + ":" + std::to_string(rpc_port));
 
   on_end_signal(io.unixEventPort).wait(io.waitScope);
-  LOG(INFO) << "ending: " << http.running_generations() << " requests may finish within "
+  LOG(INFO) << "ending: " << load.generations() << " requests may finish within "
             << limits::kDrainDeadline.count() << " s; a second signal ends at once";
   auto second = end_at_once_on_signal(io.unixEventPort);
-  http.drain(limits::kDrainDeadline).exclusiveJoin(kj::mv(second)).wait(io.waitScope);
+  kj::joinPromises(kj::arr(http.drain(limits::kDrainDeadline), rpc.drain(limits::kDrainDeadline)))
+      .exclusiveJoin(kj::mv(second))
+      .wait(io.waitScope);
   LOG(INFO) << "ended";
   return ok_status();
 }

@@ -1,5 +1,6 @@
 #include "actors/gateway/openai/json_parse.h"
 
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <unordered_set>
@@ -157,6 +158,10 @@ std::string json_excerpt(const Json& value) {
       const auto& text = value.get_ref<const std::string&>();
       return '"' + printable_excerpt(text, kExcerptBytesMax - 2) + '"';
     }
+    case Json::value_t::number_float:
+      // Not from JSON text, which has none of these; the library would print null.
+      if (!std::isfinite(value.get<double>())) return std::to_string(value.get<double>());
+      [[fallthrough]];
     default:
       return printable_excerpt(value.dump(), kExcerptBytesMax);
   }

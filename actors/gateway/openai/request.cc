@@ -139,8 +139,7 @@ constexpr KnownField kDetokenizeFields[] = {{"model"}, {"tokens"}};
 // Model names that an error text lists.
 constexpr size_t kModelsNamedMax = 4;
 
-// The body as an object with known fields only.
-Result<Json> parse_object(std::string_view body, std::span<const KnownField> known) {
+Result<Json> parse_object(std::string_view body) {
   Result<Json> parsed = parse_json(body);
   if (!parsed.ok()) {
     const Status& status = parsed.status();
@@ -151,7 +150,6 @@ Result<Json> parse_object(std::string_view body, std::span<const KnownField> kno
   if (!parsed->is_object()) {
     return invalid_argument("the body must be a JSON object; got " + json_excerpt(parsed.value()));
   }
-  TROUPE_RETURN_IF_ERROR(check_known_fields(parsed.value(), "", known));
   return parsed;
 }
 
@@ -431,7 +429,12 @@ Status no_model_yet() {
 
 Result<GenerationBody> parse_chat_body(std::string_view body,
                                        std::span<const RequestRules> models) {
-  TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body, kChatFields));
+  TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body));
+  return check_chat(object, models);
+}
+
+Result<GenerationBody> check_chat(const Json& object, std::span<const RequestRules> models) {
+  TROUPE_RETURN_IF_ERROR(check_known_fields(object, "", kChatFields));
   const FieldReader fields(object, "");
   GenerationBody out;
   out.api = Api::kChat;
@@ -446,7 +449,12 @@ Result<GenerationBody> parse_chat_body(std::string_view body,
 
 Result<GenerationBody> parse_completions_body(std::string_view body,
                                               std::span<const RequestRules> models) {
-  TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body, kCompletionsFields));
+  TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body));
+  return check_completions(object, models);
+}
+
+Result<GenerationBody> check_completions(const Json& object, std::span<const RequestRules> models) {
+  TROUPE_RETURN_IF_ERROR(check_known_fields(object, "", kCompletionsFields));
   const FieldReader fields(object, "");
   GenerationBody out;
   out.api = Api::kCompletions;
@@ -460,7 +468,12 @@ Result<GenerationBody> parse_completions_body(std::string_view body,
 
 Result<TokenizeBody> parse_tokenize_body(std::string_view body,
                                          std::span<const RequestRules> models) {
-  TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body, kTokenizeFields));
+  TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body));
+  return check_tokenize(object, models);
+}
+
+Result<TokenizeBody> check_tokenize(const Json& object, std::span<const RequestRules> models) {
+  TROUPE_RETURN_IF_ERROR(check_known_fields(object, "", kTokenizeFields));
   const FieldReader fields(object, "");
   TokenizeBody out;
   TROUPE_ASSIGN_OR_RETURN(out.model, find_model(fields, models, ModelField::kOptionalIfOne));
@@ -479,7 +492,12 @@ Result<TokenizeBody> parse_tokenize_body(std::string_view body,
 
 Result<DetokenizeBody> parse_detokenize_body(std::string_view body,
                                              std::span<const RequestRules> models) {
-  TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body, kDetokenizeFields));
+  TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body));
+  return check_detokenize(object, models);
+}
+
+Result<DetokenizeBody> check_detokenize(const Json& object, std::span<const RequestRules> models) {
+  TROUPE_RETURN_IF_ERROR(check_known_fields(object, "", kDetokenizeFields));
   const FieldReader fields(object, "");
   DetokenizeBody out;
   TROUPE_ASSIGN_OR_RETURN(out.model, find_model(fields, models, ModelField::kOptionalIfOne));

@@ -89,4 +89,16 @@ struct DetokenizeBody {
 [[nodiscard]] Result<DetokenizeBody> parse_detokenize_body(std::string_view body,
                                                            std::span<const RequestRules> models);
 
+// The same checks for a document that was not made from JSON text, as by RPC: an object with the
+// fields that the body would have. Its strings must be UTF-8.
+using RequestDocument = nlohmann::ordered_json;
+[[nodiscard]] Result<GenerationBody> check_chat(const RequestDocument& document,
+                                                std::span<const RequestRules> models);
+[[nodiscard]] Result<GenerationBody> check_completions(const RequestDocument& document,
+                                                       std::span<const RequestRules> models);
+[[nodiscard]] Result<TokenizeBody> check_tokenize(const RequestDocument& document,
+                                                  std::span<const RequestRules> models);
+[[nodiscard]] Result<DetokenizeBody> check_detokenize(const RequestDocument& document,
+                                                      std::span<const RequestRules> models);
+
 }  // namespace troupe

@@ -23,22 +23,29 @@ std::string format_model_list(const ModelCatalogue& models) {
   return out + "]}";
 }
 
+Result<std::vector<TokenId>> tokenize(const TokenizeBody& request, const CataloguedModel& model,
+                                      int64_t unix_seconds) {
+  const BeginToken begin =
+      request.add_special_tokens ? BeginToken::kAsTheModelAsks : BeginToken::kNone;
+  if (!request.messages.is_array()) return model.encoder().encode_text(request.prompt, begin);
+  return model.encoder().encode_chat(request.messages,
+                                     {request.add_generation_prompt, begin, unix_seconds});
+}
+
+Result<std::string> detokenize(const DetokenizeBody& request, const CataloguedModel& model) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string bytes, model.served().tokenizer.decode(request.tokens));
+  return to_valid_utf8(bytes);
+}
+
 Result<std::string> answer_tokenize(std::string_view body, const ModelCatalogue& models,
                                     int64_t unix_seconds) {
   TROUPE_ASSIGN_OR_RETURN(const TokenizeBody request, parse_tokenize_body(body, models.rules()));
-  const PromptEncoder& encoder = models.at(request.model).encoder();
   const ServedModel& model = models.at(request.model).served();
-  const BeginToken begin =
-      request.add_special_tokens ? BeginToken::kAsTheModelAsks : BeginToken::kNone;
-  Result<std::vector<TokenId>> tokens =
-      request.messages.is_array()
-          ? encoder.encode_chat(request.messages,
-                                {request.add_generation_prompt, begin, unix_seconds})
-          : encoder.encode_text(request.prompt, begin);
-  if (!tokens.ok()) return tokens.status();
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<TokenId> tokens,
+                          tokenize(request, models.at(request.model), unix_seconds));
   std::string ids;
   std::string spellings;
-  for (const TokenId id : tokens.value()) {
+  for (const TokenId id : tokens) {
     if (!ids.empty()) ids += ',';
     ids += std::to_string(id);
     if (!request.return_token_strs) continue;
@@ -46,7 +53,7 @@ Result<std::string> answer_tokenize(std::string_view body, const ModelCatalogue&
     append_json_string(spellings, to_valid_utf8(model.tokenizer.token_bytes(id)));
   }
   const std::string strings = request.return_token_strs ? "[" + spellings + "]" : "null";
-  return "{\"count\":" + std::to_string(tokens->size()) +
+  return "{\"count\":" + std::to_string(tokens.size()) +
          ",\"max_model_len\":" + std::to_string(model.context_tokens) + ",\"tokens\":[" + ids +
          "],\"token_strs\":" + strings + "}";
 }
@@ -54,10 +61,9 @@ Result<std::string> answer_tokenize(std::string_view body, const ModelCatalogue&
 Result<std::string> answer_detokenize(std::string_view body, const ModelCatalogue& models) {
   TROUPE_ASSIGN_OR_RETURN(const DetokenizeBody request,
                           parse_detokenize_body(body, models.rules()));
-  const Tokenizer& tokenizer = models.at(request.model).served().tokenizer;
-  TROUPE_ASSIGN_OR_RETURN(const std::string bytes, tokenizer.decode(request.tokens));
+  TROUPE_ASSIGN_OR_RETURN(const std::string text, detokenize(request, models.at(request.model)));
   std::string out = "{\"prompt\":";
-  append_json_string(out, to_valid_utf8(bytes));
+  append_json_string(out, text);
   out += '}';
   return out;
 }

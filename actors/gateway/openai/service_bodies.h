@@ -16,12 +16,19 @@ namespace troupe {
 [[nodiscard]] std::string format_model(const ServedModel& model);
 [[nodiscard]] std::string format_model_list(const ModelCatalogue& models);
 
-// {"count","max_model_len","tokens","token_strs"}; the tokens are those that a generating request
-// with the same prompt or messages would have.
+// The tokens that a generating request with the same prompt or messages would have.
+[[nodiscard]] Result<std::vector<TokenId>> tokenize(const TokenizeBody& request,
+                                                    const CataloguedModel& model,
+                                                    int64_t unix_seconds);
+// The text of the tokens, special ones spelled; U+FFFD for what is no UTF-8.
+[[nodiscard]] Result<std::string> detokenize(const DetokenizeBody& request,
+                                             const CataloguedModel& model);
+
+// {"count","max_model_len","tokens","token_strs"}.
 [[nodiscard]] Result<std::string> answer_tokenize(std::string_view body,
                                                   const ModelCatalogue& models,
                                                   int64_t unix_seconds);
-// {"prompt"}: the text of the tokens, special ones spelled; U+FFFD for what is no UTF-8.
+// {"prompt"}
 [[nodiscard]] Result<std::string> answer_detokenize(std::string_view body,
                                                     const ModelCatalogue& models);
 

@@ -49,6 +49,7 @@ class Stream final {
 
  private:
   friend class Client;
+  friend class StreamSink;
   class Impl;
   explicit Stream(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;

@@ -3,8 +3,8 @@
   mooncake_peer.py serve TOKENS                      prints "HOST:PORT ADDRESS"
   mooncake_peer.py drive HOST:PORT ADDRESS TOKENS S  prints GB/s as JSON
 
-The shapes are those of kv_transfer.cc: all scattered blocks of a request's KV in one batch. Mooncake
-writes without a checksum."""
+The shapes are those of kv_transfer.cc: scattered blocks, in as large batches as Mooncake takes.
+Mooncake writes without a checksum."""
 
 import ctypes
 import json
@@ -14,6 +14,7 @@ import time
 from mooncake.engine import TransferEngine
 
 BLOCK, BLOCK_TOKENS, LAYERS = 12288, 16, 30
+BATCH = 1024  # blocks; it refuses some more
 
 
 def scattered(blocks):
@@ -42,12 +43,16 @@ def main():
     target, remote, tokens, seconds = sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
     engine, buffer, address, blocks = start(tokens)
     order = scattered(blocks)
-    lists = ([address + i * BLOCK for i in order], [remote + i * BLOCK for i in order],
-             [BLOCK] * blocks)
+    batches = []
+    for i in range(0, blocks, BATCH):
+        some = order[i:i + BATCH]
+        batches.append(([address + j * BLOCK for j in some], [remote + j * BLOCK for j in some],
+                        [BLOCK] * len(some)))
     moves, began = -1, 0.0
     while moves < 2 or time.monotonic() - began < float(seconds):
-        if engine.batch_transfer_sync_write(target, *lists) != 0:
-            sys.exit("mooncake does not transfer")
+        for batch in batches:
+            if engine.batch_transfer_sync_write(target, *batch) != 0:
+                sys.exit("mooncake does not transfer")
         moves += 1
         if moves == 0:  # the first one connects
             began = time.monotonic()

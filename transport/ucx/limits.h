@@ -17,8 +17,8 @@ inline constexpr size_t kMessageBytesAheadMax = size_t{64} << 20;
 // A part travels in chunks, each with its own checksum. A chunk that is contiguous on the sender's
 // side and at least this long is received straight into the landing (rendezvous).
 inline constexpr size_t kRendezvousBytesMin = size_t{256} << 10;
-inline constexpr size_t kRendezvousBytesMax = size_t{1} << 20;
-inline constexpr size_t kRendezvousInFlightMax = 4;
+inline constexpr size_t kRendezvousBytesMax = size_t{2} << 20;
+inline constexpr size_t kRendezvousInFlightMax = 8;
 // Others are gathered into frames of at most so many bytes, which are copied out on arrival while
 // they are in the processor's cache.
 inline constexpr size_t kFrameDataBytesMax = 61440;

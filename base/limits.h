@@ -47,7 +47,8 @@ inline constexpr std::chrono::milliseconds kHeartbeatTimeout{2000};
 // people, for so long.
 inline constexpr size_t kWorkersMax = 4096;
 inline constexpr std::chrono::seconds kLostWorkerKept{60};
-// Blocks of one worker that a router's prefix index remembers; the least recently used are forgotten.
+// Blocks of one worker that a router's prefix index remembers; the least recently used are
+// forgotten.
 inline constexpr size_t kIndexedBlocksMax = 65536;
 // Endpoints besides its gateways that a router tells of health; further ones are not heard.
 inline constexpr size_t kObserversMax = 64;

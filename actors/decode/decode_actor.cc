@@ -7,9 +7,9 @@
 
 #include "actors/wire/codec.h"
 #include "actors/wire/inbox_actor.h"
-#include "actors/worker/actor_ports.h"
-#include "actors/worker/export_mail.h"
-#include "actors/worker/worker_mail.h"
+#include "actors/worker/ports_actor.h"
+#include "actors/worker/export_actor.h"
+#include "actors/worker/mail_actor.h"
 #include "base/limits.h"
 
 namespace troupe {
@@ -102,6 +102,7 @@ DecodeWorker spawn_decode(caf::actor_system& system, const Clock& clock, wire::O
                                                    [target](uint64_t landing, uint32_t blocks) {
                                                      target->send(LandingClosed{landing, blocks});
                                                    });
+    worker.exporter = make_exporter(*bulk.transport, bulk.kv, target);
   }
   worker.actor = system.spawn(decode, &clock, &outbox, &metrics, std::move(options),
                               worker.landings, worker.exporter, device, kv_cache_manager);

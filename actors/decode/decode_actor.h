@@ -26,7 +26,7 @@ struct DecodeWorker {
 };
 
 // Spawns the decode worker. It takes wire::Frame and wire::PeerLost mail, the replies of its device
-// and its KV-cache manager and the atoms of worker_mail.h, ticks by itself, and ends on an exit
+// and its KV-cache manager and the atoms of mail_actor.h, ticks by itself, and ends on an exit
 // message. The three are linked: when one dies, so do the others, and the routers miss their
 // heartbeats. All references must outlive the actor.
 [[nodiscard]] DecodeWorker spawn_decode(caf::actor_system& system, const Clock& clock,

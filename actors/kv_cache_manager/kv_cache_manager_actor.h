@@ -15,8 +15,8 @@ struct KvRequestBatch {
   std::shared_ptr<const std::vector<KvRequest>> requests;
 };
 
-// kv_cache_manager -> decode or prefill, one for each KvRequestBatch: what follows from it, which may
-// answer earlier ones or be nothing.
+// kv_cache_manager -> decode or prefill, one for each KvRequestBatch: what follows from it, which
+// may answer earlier ones or be nothing.
 struct KvReplyBatch {
   std::shared_ptr<const std::vector<KvReply>> replies;
   KvStats stats;

@@ -6,9 +6,9 @@
 
 #include "actors/wire/codec.h"
 #include "actors/wire/inbox_actor.h"
-#include "actors/worker/actor_ports.h"
-#include "actors/worker/export_mail.h"
-#include "actors/worker/worker_mail.h"
+#include "actors/worker/ports_actor.h"
+#include "actors/worker/export_actor.h"
+#include "actors/worker/mail_actor.h"
 #include "base/limits.h"
 
 namespace troupe {

@@ -7,7 +7,7 @@
 
 #include <iostream>
 
-#include "actors/worker/worker_mail.h"
+#include "actors/worker/mail_actor.h"
 #include "apps/node/program.h"
 #include "apps/node/status_server.h"
 #include "apps/node/supervisor.h"

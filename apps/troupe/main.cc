@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/troupe/options.h"
+#include "apps/troupe/sim.h"
 #include "apps/troupe/top.h"
 #include "base/config/settings.h"
 
@@ -24,7 +25,8 @@ struct CommandLine {
       "  troupe chat MODEL         talk to it here\n"
       "  troupe generate MODEL -p TEXT\n"
       "  troupe inspect MODEL      what is in the file, and the memory it will take\n"
-      "  troupe top                what a cluster does, live\n",
+      "  troupe top                what a cluster does, live\n"
+      "  troupe sim                a cluster in virtual time, with a trace or with faults\n",
       "troupe"};
   std::vector<std::unique_ptr<Settings>> settings;
   std::function<int()> run;
@@ -164,6 +166,7 @@ int main(int argc, char** argv) {
   troupe::GenerateOptions generate;
   troupe::ChatOptions chat;
   troupe::TopOptions top;
+  troupe::SimOptions sim;
   std::string inspected;
   line.app.set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION);
   line.app.require_subcommand(1);
@@ -172,6 +175,7 @@ int main(int argc, char** argv) {
   troupe::add_generate(line, generate);
   troupe::add_inspect(line, inspected);
   troupe::add_top(line, top);
+  troupe::add_sim(line.app, sim, line.run);
   CLI11_PARSE(line.app, argc, argv);
   return line.run();
 }

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "actors/worker/actor_ports.h"
+#include "actors/worker/ports_actor.h"
 #include "actors/worker/kv_exporter.h"
 
 namespace troupe {

@@ -65,8 +65,8 @@ inline constexpr std::chrono::milliseconds kImportDeadlineUnknown{10000};
 
 // A step is stalled when it runs longer than this factor over its prediction, and longer than the
 // floor, which covers a machine that pages or is suspended for a moment.
-inline constexpr double kStallFactor = 50.0;
-inline constexpr std::chrono::milliseconds kStallFloor{20000};
+inline constexpr double kStallFactor = 3.0;
+inline constexpr std::chrono::milliseconds kStallFloor{10000};
 
 // How long a first SIGTERM lets running requests go on.
 inline constexpr std::chrono::seconds kDrainDeadline{30};

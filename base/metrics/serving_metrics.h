@@ -66,6 +66,9 @@ class ServingMetrics final {
   prometheus::Counter& kv_exports_whole;  // prompts computed for another worker …
   prometheus::Counter& kv_exports_cut;    // … or given up
   prometheus::Counter& kv_blocks_exported;
+  // From the end of a prompt's last step to the arrival of its last part: what moving costs beyond
+  // computing. The rest of the move was hidden behind it.
+  prometheus::Histogram& kv_exposed_seconds;
   // Gateway.
   prometheus::Counter& prompt_tokens;
   prometheus::Counter& generation_tokens;

@@ -201,6 +201,10 @@ void ExportOrders::finish_if_done(Orders::iterator order) {
     prefilled.finished = clock_.now();
     [[maybe_unused]] const Status sent = outbox_.send(done.reply_to, prefilled);
     metrics_.kv_exports_whole.Increment();
+    metrics_.kv_exposed_seconds.Observe(
+        std::chrono::duration<double>(
+            std::max(Duration{0}, prefilled.finished - done.compute_finished))
+            .count());
   }
   scheduler_.cancel(done.sequence);
   landing_of_.erase(done.sequence);

@@ -62,6 +62,9 @@ ServingMetrics::ServingMetrics(const std::string& model_name)
       kv_exports_cut(counter("troupe_kv_exports_total", kExportsHelp, {{"result", "cut"}})),
       kv_blocks_exported(
           counter("troupe_kv_blocks_exported_total", "KV blocks that went to other workers.")),
+      kv_exposed_seconds(histogram("troupe_kv_exposed_seconds",
+                                   "From a prompt's last step to the arrival of its last KV.",
+                                   kNetworkSeconds)),
       prompt_tokens(counter("vllm:prompt_tokens_total", "Prompt tokens of requests served.")),
       generation_tokens(counter("vllm:generation_tokens_total", "Tokens generated.")),
       finished_stop(counter("vllm:request_success_total", "Sequences that ended.",

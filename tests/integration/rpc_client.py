@@ -46,10 +46,11 @@ class Connection:
 
 
 class Recorder(rpc.ResponseSink.Server):
-    """A sink that keeps what it is given; `delay` seconds before each answer."""
+    """A sink that keeps what it is given; with a gate, an asyncio.Event, it answers no chunk before
+    that is set."""
 
-    def __init__(self, delay=0.0):
-        self.delay = delay
+    def __init__(self, gate=None):
+        self.gate = gate
         self.chunks, self.text, self.tokens, self.ends = 0, "", [], 0
         self.errors = []
         self.finish_reason = None
@@ -61,8 +62,8 @@ class Recorder(rpc.ResponseSink.Server):
             self.tokens += [(token.id, token.logprob) for token in choice.tokens]
             if choice.finishReason != "unfinished":
                 self.finish_reason = str(choice.finishReason)
-        if self.delay:
-            await asyncio.sleep(self.delay)
+        if self.gate:
+            await self.gate.wait()
 
     async def end(self, answer, **_):
         self.ends += 1

@@ -7,9 +7,10 @@
 
 #include "actors/wire/codec.h"
 #include "actors/wire/inbox_actor.h"
-#include "actors/worker/ports_actor.h"
 #include "actors/worker/export_actor.h"
 #include "actors/worker/mail_actor.h"
+#include "actors/worker/ports_actor.h"
+#include "actors/worker/refusal_log.h"
 #include "base/limits.h"
 
 namespace troupe {
@@ -28,6 +29,7 @@ namespace troupe {
 namespace {
 
 struct DecodeState {
+  RefusalLog refusals;
   std::unique_ptr<ActorPorts> ports;
   std::shared_ptr<KvLandings> landings;
   std::shared_ptr<KvExporter> exporter;
@@ -35,7 +37,8 @@ struct DecodeState {
 };
 using Self = caf::stateful_actor<DecodeState>;
 
-void dispatch(DecodeCore& core, wire::Message message) {
+void dispatch(DecodeCore& core, RefusalLog& refusals, wire::Message message) {
+  if (auto* refused = std::get_if<wire::Refused>(&message)) return refusals.on_refused(*refused);
   if (auto* routed = std::get_if<wire::Routed>(&message)) return core.on_routed(std::move(*routed));
   if (auto* cancelled = std::get_if<wire::Cancelled>(&message))
     return core.on_cancelled(*cancelled);
@@ -66,7 +69,7 @@ caf::behavior decode(Self* self, const Clock* clock, wire::Outbox* outbox, Servi
           LOG(WARNING) << "decode: " << message.status().message();
           return;
         }
-        dispatch(*self->state.core, std::move(message).value());
+        dispatch(*self->state.core, self->state.refusals, std::move(message).value());
       },
       [self](const KvReplyBatch& batch) {
         self->state.core->on_kv_replies(*batch.replies, batch.stats);

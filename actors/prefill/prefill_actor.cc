@@ -6,22 +6,25 @@
 
 #include "actors/wire/codec.h"
 #include "actors/wire/inbox_actor.h"
-#include "actors/worker/ports_actor.h"
 #include "actors/worker/export_actor.h"
 #include "actors/worker/mail_actor.h"
+#include "actors/worker/ports_actor.h"
+#include "actors/worker/refusal_log.h"
 #include "base/limits.h"
 
 namespace troupe {
 namespace {
 
 struct PrefillState {
+  RefusalLog refusals;
   std::unique_ptr<ActorPorts> ports;
   std::shared_ptr<KvExporter> exporter;
   std::unique_ptr<PrefillCore> core;
 };
 using Self = caf::stateful_actor<PrefillState>;
 
-void dispatch(PrefillCore& core, wire::Message message) {
+void dispatch(PrefillCore& core, RefusalLog& refusals, wire::Message message) {
+  if (auto* refused = std::get_if<wire::Refused>(&message)) return refusals.on_refused(*refused);
   if (auto* reserved = std::get_if<wire::Reserved>(&message))
     return core.on_reserved(std::move(*reserved));
   if (auto* released = std::get_if<wire::Released>(&message)) return core.on_released(*released);
@@ -45,7 +48,7 @@ caf::behavior prefill(Self* self, const Clock* clock, wire::Outbox* outbox, Serv
           LOG(WARNING) << "prefill: " << message.status().message();
           return;
         }
-        dispatch(*self->state.core, std::move(message).value());
+        dispatch(*self->state.core, self->state.refusals, std::move(message).value());
       },
       [self](const KvReplyBatch& batch) {
         self->state.core->on_kv_replies(*batch.replies, batch.stats);

@@ -158,8 +158,8 @@ class ClusterStartTest(unittest.TestCase):
                 self.assertLess(len(worker.output().splitlines()), 12, "it waits quietly")
                 router = Program("troupe-router", "--port", node, "--http-port", http,
                                  "--served-model-name", "smol", secret=secret, port=http)
-                router.says("ready: ")
-                worker.says("ready: ")
+                router.says("\nready: ")
+                worker.says("\nready: ")
                 router.complete("Hello", max_tokens=2)
                 self.assertEqual(worker.get("/health").status, 200)
                 self.assertIn("model_name=\"smol\"", router.get("/metrics").body.decode())

@@ -254,7 +254,7 @@ class SupervisorTest(unittest.TestCase):
                 children = self.children(parent.pid)
                 parent.send_signal(signal.SIGTERM)
                 self.assertEqual(parent.wait(20), 0, text()[-2000:])
-                self.assertNotIn("at once", text())
+                self.assertNotIn("is ended at once", text())
                 self.assertFalse(any(Path(f"/proc/{pid}").exists() for pid in children))
             finally:
                 parent.kill()

@@ -66,10 +66,8 @@ class ClusterJoinTest(unittest.TestCase):
             stranger = self.cluster.make_worker("troupe-decode", model=other_model(folder))
             try:
                 def refused():
-                    lines = [line for line in (stranger.output() + self.cluster.router.output())
-                             .splitlines() if "model" in line and "digest" in line]
-                    return any(line.count("digest") and len(set(hex_words(line))) >= 2
-                               for line in lines)
+                    return any(len(set(hex_words(line))) == 2
+                               for line in stranger.output().splitlines() if "refused" in line)
                 wait_until(refused, START_S, "a line names both models")
                 seen = self.cluster.router.get("/cluster").json()["workers"]
                 self.assertEqual(sum(worker["accepting"] for worker in seen), 2)

@@ -94,6 +94,10 @@ bool BulkSender::has_queued() const {
   return !queued_[0].empty() || !queued_[1].empty() || !given_up_.empty();
 }
 
+bool BulkSender::goes_by_rendezvous(size_t run_bytes) const {
+  return options_.rendezvous && run_bytes >= limits::kRendezvousBytesMin;
+}
+
 // The next part to send something of, as the classes and limits allow.
 BulkSender::Move* BulkSender::next_move() {
   for (auto& queue : queued_) {
@@ -123,7 +127,7 @@ std::unique_ptr<BulkSender::Op> BulkSender::next_op() {
   if (!op->chunks.empty()) return op;
   if (move == nullptr) return nullptr;
   op->background = move->out.traffic == TrafficClass::kBulkBackground;
-  if (move->run().size() >= limits::kRendezvousBytesMin) {
+  if (goes_by_rendezvous(move->run().size())) {
     if (rendezvous_in_flight_ >= limits::kRendezvousInFlightMax) return nullptr;
     op->rendezvous = true;
     add_chunk(*op, *move);
@@ -132,7 +136,7 @@ std::unique_ptr<BulkSender::Op> BulkSender::next_op() {
   if (in_flight_ - rendezvous_in_flight_ >= limits::kFramesInFlightMax) return nullptr;
   while (move != nullptr && add_chunk(*op, *move)) {
     move = next_move();
-    if (move == nullptr || move->run().size() >= limits::kRendezvousBytesMin) break;
+    if (move == nullptr || goes_by_rendezvous(move->run().size())) break;
     if (op->background != (move->out.traffic == TrafficClass::kBulkBackground)) break;
   }
   return op;
@@ -153,7 +157,7 @@ bool BulkSender::add_chunk(Op& op, Move& move) {
   while (move.sent < move.bytes && op.bytes < bytes_max &&
          op.pieces.size() < (op.rendezvous ? first + 1 : limits::kFramePiecesMax)) {
     const std::span<const std::byte> run = move.run();
-    if (!op.rendezvous && run.size() >= limits::kRendezvousBytesMin) break;
+    if (!op.rendezvous && goes_by_rendezvous(run.size())) break;
     const size_t count = std::min(run.size(), bytes_max - op.bytes);
     op.pieces.push_back(run.first(count));
     op.bytes += count;

@@ -29,6 +29,7 @@ class BulkSender final {
   struct Options {
     uint64_t token = 0;
     size_t head_bytes_max = 0;
+    bool rendezvous = false;  // for what is contiguous and large
     const std::function<uint64_t(uint64_t)>& checksum_fault;
   };
   // Calls `on_ended` after each part's `done`.
@@ -53,6 +54,7 @@ class BulkSender final {
   struct Move;
   struct Op;
 
+  [[nodiscard]] bool goes_by_rendezvous(size_t run_bytes) const;
   [[nodiscard]] Move* next_move();
   [[nodiscard]] std::unique_ptr<Op> next_op();
   bool add_chunk(Op& op, Move& move);

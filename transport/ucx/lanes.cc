@@ -57,6 +57,7 @@ Result<std::unique_ptr<Lanes>> Lanes::open(const LaneEnvironment& environment,
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler.arg = lanes.get();
   params.err_handler.cb = [](void* self, ucp_ep_h, ucs_status_t status) {
+    static_cast<Lanes*>(self)->has_failed_ = true;
     static_cast<Lanes*>(self)->break_off(
         {StatusCode::kUnavailable,
          "the connection broke: " + std::string(ucs_status_string(status))});
@@ -71,12 +72,13 @@ Lanes::Lanes(const LaneEnvironment& environment, uint64_t token_out, Account& ac
     : environment_(environment),
       token_out_(token_out),
       account_(account),
-      sender_({token_out, environment.worker.head_bytes_max(), environment.checksum_fault},
+      sender_({token_out, environment.worker.head_bytes_max(), environment.rendezvous,
+               environment.checksum_fault},
               [this] { account_.moves.fetch_sub(1); }),
       receiver_(environment.worker.handle(), environment.landings) {}
 
 Lanes::~Lanes() {
-  TROUPE_ASSERT(endpoint_ == nullptr || is_closed());
+  TROUPE_ASSERT(endpoint_ == nullptr || (close_asked_ && closing_ == nullptr));
 }
 
 void Lanes::break_off(Status why) {
@@ -145,7 +147,8 @@ bool Lanes::flush_results() {
 
 void Lanes::post(std::unique_ptr<MessageOp> op, LaneKind kind) {
   ucp_request_param_t how{};
-  how.op_attr_mask = kCallbackAndData;
+  how.op_attr_mask = kCallbackAndData | UCP_OP_ATTR_FIELD_FLAGS;
+  how.flags = environment_.rendezvous ? 0 : UCP_AM_SEND_FLAG_EAGER;
   how.datatype = ucp_dt_make_contig(1);
   how.user_data = op.get();
   how.cb.send = [](void* request, ucs_status_t status, void* user_data) {
@@ -264,14 +267,17 @@ void Lanes::deliver_what_is_next() {
   }
 }
 
-void Lanes::close(const Status& why) {
+void Lanes::close(const Status& why, TimePoint deadline) {
   break_off(why);
   size_t dropped = 0;
   for (const OutMessage& message : messages_) dropped += message.charge();
   messages_.clear();
   account_.message_bytes.fetch_sub(dropped);
   sender_.close(why);
-  if (endpoint_ == nullptr || close_asked_) return;
+  close_at_ = deadline;
+}
+
+void Lanes::force_close() {
   close_asked_ = true;
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -280,7 +286,8 @@ void Lanes::close(const Status& why) {
   if (UCS_PTR_IS_PTR(request)) closing_ = request;
 }
 
-bool Lanes::is_closed() {
+bool Lanes::is_closed(TimePoint now) {
+  if (!close_asked_ && (has_failed_ || now >= close_at_)) force_close();
   if (closing_ != nullptr && ucp_request_check_status(closing_) != UCS_INPROGRESS) {
     ucp_request_free(closing_);
     closing_ = nullptr;

@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/clock.h"
 #include "transport/local/endpoint_table.h"
 #include "transport/local/landing_table.h"
 #include "transport/ucx/bulk_receiver.h"
@@ -46,6 +47,7 @@ struct LaneEnvironment {
   EndpointTable& endpoints;
   LandingTable& landings;
   const std::function<uint64_t(uint64_t)>& checksum_fault;
+  bool rendezvous;
 };
 
 class Lanes final {
@@ -54,7 +56,7 @@ class Lanes final {
   [[nodiscard]] static Result<std::unique_ptr<Lanes>> open(const LaneEnvironment& environment,
                                                            const std::string& lane_address,
                                                            uint64_t token_out, Account& account);
-  // Asserts is_closed().
+  // Only when is_closed().
   ~Lanes();
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
@@ -71,8 +73,11 @@ class Lanes final {
   // Not ok: the lanes carry nothing any more; close them.
   [[nodiscard]] const Status& broken() const { return broken_; }
   // Ends everything under way, by force. What has not ended yet ends while UCX makes progress.
-  void close(const Status& why);
-  [[nodiscard]] bool is_closed();
+  // Until `deadline` UCX is left to find out for itself that the peer is gone: 1.13 may crash when
+  // an endpoint is closed by force whose sockets have news that it has not read.
+  void close(const Status& why, TimePoint deadline);
+  // Call it until it is true, between calls of progress().
+  [[nodiscard]] bool is_closed(TimePoint now);
   // Nothing is queued or under way.
   [[nodiscard]] bool is_idle() const;
   [[nodiscard]] LaneCounters counters() const;
@@ -94,12 +99,15 @@ class Lanes final {
   void finish(Inbound& inbound, ucs_status_t status);
   void deliver_what_is_next();
   void break_off(Status why);
+  void force_close();
 
   LaneEnvironment environment_;
   const uint64_t token_out_;
   Account& account_;
   ucp_ep_h endpoint_ = nullptr;
+  bool has_failed_ = false;  // UCX says so
   bool close_asked_ = false;
+  TimePoint close_at_{};
   void* closing_ = nullptr;  // UCX's request
   Status broken_;
   LaneCounters counters_;

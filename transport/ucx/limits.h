@@ -24,7 +24,7 @@ inline constexpr size_t kRendezvousInFlightMax = 8;
 inline constexpr size_t kFrameDataBytesMax = 61440;
 inline constexpr size_t kFrameChunksMax = 64;
 inline constexpr size_t kFramePiecesMax = 128;
-inline constexpr size_t kFramesInFlightMax = 8;
+inline constexpr size_t kFramesInFlightMax = 16;
 // Parts that nobody waits for leave the lane free for those that somebody does.
 inline constexpr size_t kBackgroundInFlightMax = 1;
 
@@ -38,7 +38,11 @@ inline constexpr int kProgressRoundsMax = 8;
 // Peers that were not heard of for so long and have nothing queued are forgotten.
 inline constexpr std::chrono::seconds kPeerForgotten{60};
 
+// How long UCX may take to find out for itself that a lost peer is gone.
+inline constexpr std::chrono::milliseconds kCloseGrace{100};
 // The end of an endpoint that UCX was told to close by force.
 inline constexpr std::chrono::seconds kCloseDeadline{5};
+// The end of what UCX does on its own when the node ends.
+inline constexpr std::chrono::milliseconds kFlushDeadline{250};
 
 }  // namespace troupe::limits

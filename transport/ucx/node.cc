@@ -30,8 +30,8 @@ Result<std::unique_ptr<Node>> Node::start(const UcxOptions& options, Secret secr
   std::unique_ptr<Node> node(new Node(options, std::move(secret), clock, endpoints, landings));
   uint16_t port = 0;
   TROUPE_ASSIGN_OR_RETURN(node->listener_, listen_at(options.host, options.port, port));
-  TROUPE_ASSIGN_OR_RETURN(node->worker_,
-                          UcxWorker::create(options.host, options.net_devices, *node));
+  TROUPE_ASSIGN_OR_RETURN(node->worker_, UcxWorker::create(options.host, options.net_devices,
+                                                           options.rendezvous, *node));
   node->event_ = Socket(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   TROUPE_ASSERT(node->event_.fd() >= 0);
   node->identity_ = {options.host + ":" + std::to_string(port), options.incarnation, options.record,
@@ -217,7 +217,8 @@ bool Node::flush_lanes() {
       did_something = true;
     }
     if (peer.retired.empty()) continue;
-    std::erase_if(peer.retired, [](const auto& lanes) { return lanes->is_closed(); });
+    const TimePoint now = clock_.now();
+    std::erase_if(peer.retired, [now](const auto& lanes) { return lanes->is_closed(now); });
   }
   return did_something;
 }
@@ -302,10 +303,18 @@ void Node::shut_down() {
     is_open = false;
     worker_->progress();
     for (auto& [name, peer] : peers_) {
-      std::erase_if(peer.retired, [](const auto& lanes) { return lanes->is_closed(); });
+      const TimePoint now = clock_.now();
+      std::erase_if(peer.retired, [now](const auto& lanes) { return lanes->is_closed(now); });
       is_open |= !peer.retired.empty();
     }
     TROUPE_ASSERT(clock_.now() < deadline, "UCX does not let go of a closed endpoint");
+  }
+  const TimePoint flushed_by = clock_.now() + limits::kFlushDeadline;
+  while (!worker_->is_flushed()) {
+    worker_->progress();
+    if (clock_.now() < flushed_by) continue;
+    LOG(WARNING) << "UCX does not end what it has begun; its memory is given up";
+    return worker_->abandon();
   }
 }
 

@@ -271,9 +271,9 @@ void Node::join(Peer& peer, std::unique_ptr<Link> link) {
   const Handshake& handshake = *link->handshake;
   peer.dialing.reset();
   peer.is_wanted = true;  // so that lose() tells, should the lanes not open
-  auto lanes = Lanes::open({*worker_, endpoints_, landings_, options_.checksum_fault},
-                           handshake.partner().lane_address, handshake.token_to_partner(),
-                           peer.mailbox->account);
+  auto lanes = Lanes::open(
+      {*worker_, endpoints_, landings_, options_.checksum_fault, options_.rendezvous},
+      handshake.partner().lane_address, handshake.token_to_partner(), peer.mailbox->account);
   if (!lanes.ok()) return lose(peer, lanes.status());
   const TimePoint now = clock_.now();
   peer.is_wanted = false;
@@ -374,7 +374,8 @@ void Node::lose(Peer& peer, const Status& why) {
   peer.moves.clear();
   const Status told{StatusCode::kUnavailable, status.message()};
   if (lanes) {
-    lanes->close(told);
+    const Duration grace = is_stopping_ ? Duration{0} : limits::kCloseGrace;
+    lanes->close(told, clock_.now() + grace);
     peer.counted += lanes->counters();
     peer.retired.push_back(std::move(lanes));
   }

@@ -29,6 +29,9 @@ struct UcxOptions {
   // has `host`, and all devices that are no IP interfaces. The operator's UCX_NET_DEVICES wins, as
   // do all other UCX_ variables.
   std::string net_devices;
+  // Whether large runs of memory go by UCX's rendezvous, straight into the landing. Not over TCP:
+  // UCX 1.13 may crash when a peer is lost meanwhile, and there it is no faster.
+  bool rendezvous = false;
   // Unpredictable 64 bits at each call; called from start() and from the transport's thread.
   std::function<uint64_t()> random;
   // For tests: changes the checksum of a part on its way out. Called on the transport's thread.

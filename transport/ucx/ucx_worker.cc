@@ -83,14 +83,14 @@ Status status_of(ucs_status_t status, std::string_view doing) {
 }
 
 Result<std::unique_ptr<UcxWorker>> UcxWorker::create(std::string_view host,
-                                                     std::string_view net_devices,
+                                                     std::string_view net_devices, bool zero_copy,
                                                      LaneReceiver& receiver) {
   std::unique_ptr<UcxWorker> worker(new UcxWorker(receiver));
-  TROUPE_RETURN_IF_ERROR(worker->open(host, net_devices));
+  TROUPE_RETURN_IF_ERROR(worker->open(host, net_devices, zero_copy));
   return worker;
 }
 
-Status UcxWorker::open(std::string_view host, std::string_view net_devices) {
+Status UcxWorker::open(std::string_view host, std::string_view net_devices, bool zero_copy) {
   give_back_signals();
   std::string devices(net_devices);
   if (devices.empty()) {
@@ -105,6 +105,9 @@ Status UcxWorker::open(std::string_view host, std::string_view net_devices) {
   // Twice as fast between 64 KiB and 1 MiB as the default of 8 KiB. Receiving must not be smaller.
   TROUPE_RETURN_IF_ERROR(set(config, "UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256K"));
   TROUPE_RETURN_IF_ERROR(set(config, "UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256K"));
+  if (!zero_copy) {
+    TROUPE_RETURN_IF_ERROR(set(config, "UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"));
+  }
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
@@ -140,10 +143,25 @@ Status UcxWorker::open_worker() {
 }
 
 UcxWorker::~UcxWorker() {
+  if (is_abandoned_) return;
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
   // Nothing touches it any more: memory that is never unregistered stays so until now.
   for (const auto& [address, handle] : maps_) ucp_mem_unmap(context_, handle);
   if (context_ != nullptr) ucp_cleanup(context_);
+}
+
+bool UcxWorker::is_flushed() {
+  if (!is_flushing_) {
+    is_flushing_ = true;
+    const ucp_request_param_t how{};
+    void* request = ucp_worker_flush_nbx(worker_, &how);
+    if (UCS_PTR_IS_PTR(request)) flush_ = request;
+  }
+  if (flush_ == nullptr) return true;
+  if (ucp_request_check_status(flush_) == UCS_INPROGRESS) return false;
+  ucp_request_free(flush_);
+  flush_ = nullptr;
+  return true;
 }
 
 ucs_status_t UcxWorker::on_active_message(void* slot, const void* head, size_t head_bytes,

@@ -29,9 +29,12 @@ class LaneReceiver {
 
 class UcxWorker final {
  public:
+  // Without `zero_copy`, what is sent is copied first: over TCP, UCX 1.13 completes a send from the
+  // sender's own memory twice, and crashes, when the endpoint is closed while it is under way.
   // `receiver` must outlive the worker. kUnavailable: UCX cannot start here.
   [[nodiscard]] static Result<std::unique_ptr<UcxWorker>> create(std::string_view host,
                                                                  std::string_view net_devices,
+                                                                 bool zero_copy,
                                                                  LaneReceiver& receiver);
   ~UcxWorker();
   UcxWorker(const UcxWorker&) = delete;
@@ -47,6 +50,12 @@ class UcxWorker final {
   // Whether event_fd() will tell of the next event; otherwise there is one already.
   [[nodiscard]] bool arm() { return ucp_worker_arm(worker_) == UCS_OK; }
 
+  // UCX 1.13 aborts when it is destroyed while it still sets up an endpoint, be it one that only a
+  // peer asked for. So call this, between calls of progress(), until it is true. If that takes too
+  // long, abandon() gives UCX's objects up instead of destroying them.
+  [[nodiscard]] bool is_flushed();
+  void abandon() { is_abandoned_ = true; }
+
   // Thread-safe. kResourceExhausted: the system refuses.
   [[nodiscard]] Status map(std::span<std::byte> memory);
   void unmap(std::span<std::byte> memory);
@@ -57,7 +66,7 @@ class UcxWorker final {
     LaneKind kind;
   };
   explicit UcxWorker(LaneReceiver& receiver) : receiver_(receiver) {}
-  [[nodiscard]] Status open(std::string_view host, std::string_view net_devices);
+  [[nodiscard]] Status open(std::string_view host, std::string_view net_devices, bool zero_copy);
   [[nodiscard]] Status open_worker();
   static ucs_status_t on_active_message(void* slot, const void* head, size_t head_bytes, void* data,
                                         size_t bytes, const ucp_am_recv_param_t* how);
@@ -66,6 +75,8 @@ class UcxWorker final {
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   int event_fd_ = -1;
+  bool is_flushing_ = false, is_abandoned_ = false;
+  void* flush_ = nullptr;  // UCX's request
   std::string address_;
   size_t head_bytes_max_ = 0;
   Slot slots_[3] = {

@@ -21,6 +21,13 @@ BOOST_AUTO_TEST_CASE(passes_the_conformance_suite) {
   check_conformance(*a, *b);
 }
 
+BOOST_AUTO_TEST_CASE(passes_the_conformance_suite_by_rendezvous) {
+  UcxOptions with = ucx_options();
+  with.rendezvous = true;
+  const auto a = start_ucx(with), b = start_ucx(with);
+  check_conformance(*a, *b);
+}
+
 BOOST_AUTO_TEST_CASE(passes_the_conformance_suite_with_itself) {
   const auto a = start_ucx();
   check_conformance(*a, *a);
@@ -100,6 +107,7 @@ BOOST_AUTO_TEST_CASE(two_nodes_that_connect_to_each_other_at_once_join_once) {
 BOOST_AUTO_TEST_CASE(a_damaged_part_does_not_land_and_its_landing_stays_open) {
   std::atomic<bool> damage{true};
   UcxOptions damaging = ucx_options();
+  damaging.rendezvous = true;
   damaging.checksum_fault = [&damage](uint64_t sum) { return damage ? sum ^ 1 : sum; };
   const auto a = start_ucx(damaging), b = start_ucx();
   constexpr size_t kBytes = size_t{2} << 20;

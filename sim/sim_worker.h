@@ -27,6 +27,7 @@ struct SimWorkerOptions {
   uint32_t context_tokens = 2048;
   uint32_t import_tokens_min = 64;
   bool varies = false;               // see SimDevice
+  bool checks_idle = false;          // the blocks, whenever nobody has any: O(blocks)
   std::vector<std::string> routers;  // endpoints
 };
 

@@ -2,6 +2,9 @@
 
 #include <sstream>
 
+#include "policies/routing/least_loaded.h"
+#include "policies/routing/least_ttft.h"
+
 namespace troupe::sim {
 namespace {
 
@@ -44,7 +47,7 @@ void draw_worker(SeededRng& rng, SimWorkerOptions& worker) {
   worker.copy_tokens_min = number(rng, 1, 16);
   worker.import_tokens_min = rng.chance(0.5) ? 1 : number(rng, 1, 128);
   worker.context_tokens = rng.chance(0.2) ? number(rng, 200, 400) : 2048;
-  worker.varies = true;
+  worker.varies = worker.checks_idle = true;
   worker.cost = {.step_seconds = 1e-3 * (1.0 + 15.0 * rng.uniform()),
                  .token_seconds = 1e-5 * (1.0 + 60.0 * rng.uniform()),
                  .prompt_context_seconds = 1e-7 * rng.uniform(),
@@ -107,6 +110,7 @@ Scenario draw_scenario(uint64_t seed, const SwarmOptions& options) {
   world.plant = options.plant;
   world.check_every_events = number(rng, 20, 400);
   draw_shape(rng, world);
+  scenario.policy = rng.chance(0.3) ? "least_loaded" : "least_ttft";
   draw_worker(rng, world.worker);
   world.requests_in_flight_max = rng.chance(0.3) ? number(rng, 2, 12) : 1024;
   draw_network(rng, options.faults, world);
@@ -123,6 +127,14 @@ Scenario draw_scenario(uint64_t seed, const SwarmOptions& options) {
   return scenario;
 }
 
+Result<std::unique_ptr<RoutingPolicy>> make_policy(const std::string& name) {
+  std::unique_ptr<RoutingPolicy> policy;
+  if (name == "least_ttft") policy = std::make_unique<LeastTtft>();
+  if (name == "least_loaded") policy = std::make_unique<LeastLoaded>();
+  if (!policy) return invalid_argument("no policy is named " + name + ": least_ttft, least_loaded");
+  return policy;
+}
+
 std::string describe(const Scenario& scenario) {
   const WorldOptions& world = scenario.world;
   const SimWorkerOptions& worker = world.worker;
@@ -132,8 +144,8 @@ std::string describe(const Scenario& scenario) {
     return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
   };
   std::ostringstream out;
-  out << "fronts=" << world.fronts << " prefill=" << world.prefill << " decode=" << world.decode
-      << " mixed=" << world.mixed << " layers=" << worker.model.layers
+  out << "policy=" << scenario.policy << " fronts=" << world.fronts << " prefill=" << world.prefill
+      << " decode=" << world.decode << " mixed=" << world.mixed << " layers=" << worker.model.layers
       << " blocks=" << worker.blocks << " context=" << worker.context_tokens
       << " step_tokens=" << worker.scheduler.step_tokens_max
       << " running=" << worker.scheduler.running_max << " waiting=" << worker.scheduler.waiting_max
@@ -163,9 +175,10 @@ std::string describe(const Scenario& scenario) {
 
 Outcome run_scenario(const Scenario& scenario, bool twice, const EventLog::Print& print) {
   const RandomWorkload workload(scenario.workload);
-  Outcome outcome = World(scenario.world, workload, print).run();
+  const auto policy = make_policy(scenario.policy);
+  Outcome outcome = World(scenario.world, *policy.value(), workload, print).run();
   if (!twice || !outcome.violated_oracle.empty()) return outcome;
-  const Outcome again = World(scenario.world, workload).run();
+  const Outcome again = World(scenario.world, *policy.value(), workload).run();
   if (again.digest != outcome.digest || again.rng_state != outcome.rng_state) {
     outcome.violated_oracle = "unseed";
     outcome.violation = "the same seed ran otherwise: " + std::to_string(outcome.events) +

@@ -3,6 +3,7 @@
 // goes wrong. Most seeds leave out most kinds of faults, so that each is also seen alone.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "sim/workload.h"
@@ -12,6 +13,7 @@ namespace troupe::sim {
 
 struct Scenario {
   WorldOptions world;
+  std::string policy = "least_ttft";  // a name for make_policy()
   RandomWorkloadOptions workload;
 };
 
@@ -21,6 +23,9 @@ struct SwarmOptions {
 };
 
 [[nodiscard]] Scenario draw_scenario(uint64_t seed, const SwarmOptions& options);
+
+// "least_ttft" or "least_loaded". kInvalidArgument: another name.
+[[nodiscard]] Result<std::unique_ptr<RoutingPolicy>> make_policy(const std::string& name);
 
 // Everything that was drawn, in one line.
 [[nodiscard]] std::string describe(const Scenario& scenario);

@@ -20,7 +20,8 @@ SimNetworkOptions network_options(const WorldOptions& options) {
 
 }  // namespace
 
-World::World(const WorldOptions& options, const Workload& workload, EventLog::Print print)
+World::World(const WorldOptions& options, const RoutingPolicy& policy, const Workload& workload,
+             EventLog::Print print)
     : options_(options),
       workload_(workload),
       model_(options.worker.model),
@@ -28,6 +29,7 @@ World::World(const WorldOptions& options, const Workload& workload, EventLog::Pr
       log_(events_, std::move(print)),
       saboteur_(options.plant, options.seed),
       network_(events_, rng_, network_options(options)),
+      policy_(policy),
       fronts_(options.fronts),
       workers_(size_t{options.prefill} + options.decode + options.mixed) {
   TROUPE_ASSERT(!fronts_.empty() && !workers_.empty());

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/routing/least_loaded.h"
+#include "policies/routing/routing_policy.h"
 #include "sim/plant.h"
 #include "sim/sim_client.h"
 #include "sim/sim_front.h"
@@ -77,8 +77,10 @@ struct Outcome {
 
 class World final {
  public:
-  // `workload` must outlive the world. `print`, if any, hears every event.
-  World(const WorldOptions& options, const Workload& workload, EventLog::Print print = nullptr);
+  // `policy`, of all routers, and `workload` must outlive the world. `print`, if any, hears every
+  // event.
+  World(const WorldOptions& options, const RoutingPolicy& policy, const Workload& workload,
+        EventLog::Print print = nullptr);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -135,7 +137,7 @@ class World final {
   EventLog log_;
   Saboteur saboteur_;
   SimNetwork network_;
-  const LeastLoaded policy_;
+  const RoutingPolicy& policy_;
   std::vector<Place<SimFront>> fronts_;
   std::vector<Place<SimWorker>> workers_;
   std::vector<std::unique_ptr<SimClient>> clients_;  // by number; null once it is over

@@ -17,12 +17,12 @@ class Program(Server):
     """One program of a cluster, with an HTTP port that has /metrics and /health. It can be started
     again with the same flags, and so at the same ports."""
 
-    def __init__(self, program, *flags, secret, port, environment=None, prefix=()):
+    def __init__(self, program, *flags, secret, port, host="127.0.0.1", prefix=()):
         self.name, self.port = program, port
-        self.command = [*prefix, BUILD / "bin" / program, "--host", "127.0.0.1", "--secret-file",
-                        secret, *map(str, flags)]
+        self.command = [*prefix, BUILD / "bin" / program, "--host", host, "--secret-file", secret,
+                        *map(str, flags)]
         self.environment = {key: value for key, value in os.environ.items()
-                            if not key.startswith("TROUPE_")} | (environment or {})
+                            if not key.startswith("TROUPE_")}
         self.log = tempfile.NamedTemporaryFile(mode="a+", prefix=f"{program}-", suffix=".log")
         self.process = None
         self.start()
@@ -67,10 +67,11 @@ class Cluster:
     """Routers and workers; use as a context manager. `routers` front the same workers."""
 
     def __init__(self, prefill=1, decode=1, routers=1, role=None, threads=1, router_flags=(),
-                 worker_flags=(), model=MODEL_FILE):
+                 worker_flags=(), model=MODEL_FILE, host="127.0.0.1"):
         self.folder = tempfile.TemporaryDirectory(prefix="troupe-cluster-")
         self.secret = self.write_secret("secret")
         self.threads, self.worker_flags, self.model = threads, worker_flags, model
+        self.host = host
         self.nodes = [free_port() for _ in range(routers)]
         self.routers, self.prefill, self.decode, self.others = [], [], [], []
         try:
@@ -91,15 +92,17 @@ class Cluster:
     def make_router(self, node_port, *flags):
         http = free_port()
         return Program("troupe-router", "--port", node_port, "--http-port", http,
-                       "--served-model-name", MODEL, *flags, secret=self.secret, port=http)
+                       "--served-model-name", MODEL, *flags, secret=self.secret, port=http,
+                       host=self.host)
 
-    def make_worker(self, program, *flags, model=None, secret=None, **options):
+    def make_worker(self, program, *flags, model=None, secret=None, host=None, **options):
         metrics = free_port()
         return Program(program, "--model", model or self.model, "--join",
-                       ",".join(f"127.0.0.1:{port}" for port in self.nodes), "--threads",
+                       ",".join(f"{self.host}:{port}" for port in self.nodes), "--threads",
                        self.threads, "--port", free_port(), "--metrics-port", metrics,
                        "--kv-memory-mib", 256, *self.worker_flags, *flags,
-                       secret=secret or self.secret, port=metrics, **options)
+                       secret=secret or self.secret, port=metrics, host=host or self.host,
+                       **options)
 
     def add(self, worker):
         """A program that ends with the cluster."""

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/os/priority.h"
 #include "transport/session/limits.h"
 #include "transport/ucx/limits.h"
 
@@ -144,6 +145,7 @@ std::vector<PeerState> Node::peers() const {
 }
 
 void Node::run() {
+  prefer_this_thread();  // its keepalives say that this node lives
   ticked_ = polled_ = clock_.now();
   while (!is_stopping_) {
     if (!turn()) sleep();

@@ -23,7 +23,8 @@ struct Rig {
 
   size_t add(const std::string& name, const std::string& script) {
     // What is put behind the script are its arguments $1 $2 …
-    return supervisor.add({name, {"/bin/sh", "-c", script, "sh"}, {{kSaysListening, "--port", 5}}, true})
+    return supervisor
+        .add({name, {"/bin/sh", "-c", script, "sh"}, {{kSaysListening, "--port", 5}}, true})
         .value();
   }
   size_t count(const std::string& text) const {

@@ -58,8 +58,9 @@ BOOST_AUTO_TEST_CASE(reads_azure_burstgpt_and_bailian) {
   BOOST_REQUIRE(burst.ok());
   BOOST_TEST((burst->requests[1].arrival == std::chrono::seconds(40)));
   BOOST_TEST(burst->requests[0].input_tokens == 472U);
-  const auto bailian = read(
-      R"({"chat_id": 1, "timestamp": 1.5, "input_length": 20, "output_length": 2, "hash_ids": [7, 9]})");
+  const auto bailian =
+      read(R"({"chat_id": 1, "timestamp": 1.5, "input_length": 20, "output_length": 2,)"
+           R"( "hash_ids": [7, 9]})");
   BOOST_REQUIRE(bailian.ok());
   BOOST_TEST(bailian->hash_tokens == 16U);
 }

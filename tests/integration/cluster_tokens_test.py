@@ -1,15 +1,42 @@
 """The same tokens from one process and from clusters of any shape: prompts computed where they are
-decoded or by prefill workers, with cold and warm caches, one by one and side by side."""
+decoded or by prefill workers, with cold and warm caches, one by one and side by side, by HTTP and
+by RPC."""
 
+import struct
 import unittest
 
 from cluster import Cluster
+from rpc_client import Connection, run
 from same_tokens_test import FIELDS, REQUESTS, one_by_one, together
-from server import Server
+from server import Server, free_port
 
 SHAPES = {"1 mixed": {"prefill": 0, "decode": 1, "role": "mixed"},
           "1 + 1": {"prefill": 1, "decode": 1},
           "2 + 2": {"prefill": 2, "decode": 2}}
+
+
+
+def as_float(value):
+    return struct.unpack("f", struct.pack("f", value))[0]
+
+
+def by_rpc(port):
+    """(text, log-probabilities) of each request."""
+    answers = []
+
+    async def main():
+        async with Connection(port) as line:
+            for request in REQUESTS:
+                fields = {"".join(part if i == 0 else part.title()
+                                  for i, part in enumerate(name.split("_"))): value
+                          for name, value in (FIELDS | request).items() if name != "prompt"}
+                if "seed" in fields:
+                    fields["seed"] = {"value": fields["seed"]}
+                answer = (await line.complete(request["prompt"], **fields)).answer
+                choice = answer.choices[0]
+                answers.append((choice.text, [as_float(t.logprob) for t in choice.tokens]))
+    run(main)
+    return answers
 
 
 class ClusterTokensTest(unittest.TestCase):
@@ -25,7 +52,8 @@ class ClusterTokensTest(unittest.TestCase):
 
     def assert_shape_gives_the_same(self, name):
         shape = SHAPES[name]
-        with Cluster(**shape) as cluster:
+        rpc_port = free_port()
+        with Cluster(**shape, router_flags=("--rpc-port", rpc_port)) as cluster:
             self.assert_same(one_by_one(cluster.router), f"{name}, cold")
             cluster.wait_idle()
             moved = sum(worker.metric("troupe_kv_imports_total", result="whole")
@@ -33,6 +61,9 @@ class ClusterTokensTest(unittest.TestCase):
             self.assertEqual(moved > 0, shape["prefill"] > 0, "prompts moved between workers")
             self.assert_same(one_by_one(cluster.router), f"{name}, warm")
             self.assert_same(together(cluster.router), f"{name}, side by side")
+            expected = [(answer["text"], [as_float(value) for value in answer["token_logprobs"]])
+                        for answer in self.reference]
+            self.assertEqual(by_rpc(rpc_port), expected, f"{name}, by RPC")
             cluster.wait_idle()
             hits = sum(worker.metric("vllm:prefix_cache_hits_total") for worker in cluster.workers)
             self.assertGreater(hits, 0, "the warm run found nothing in the caches")

@@ -20,7 +20,7 @@ struct CostModel {
   [[nodiscard]] Duration of_request(uint32_t prompt_tokens, uint32_t output_tokens) const;
 };
 
-// The CPU engine with SmolLM2-135M on two cores of a desktop machine.
+// The CPU engine with SmolLM2-135M on two cores: through what docs/benchmarks.md measured there.
 [[nodiscard]] CostModel cpu_cost();
 // A model of eight billion 16-bit parameters on an accelerator of 3.35 TB/s and 990 TFLOP/s (dense,
 // 16 bits), at 70 % of the bandwidth and 50 % of the arithmetic: not measured, but computed from

@@ -1,5 +1,7 @@
 #include "apps/node/node.h"
 
+#include <algorithm>
+
 #include <caf/send.hpp>
 
 #include "base/assert.h"
@@ -73,21 +75,15 @@ void Node::watch_peers() {
 }
 
 bool Node::is_joined(std::string_view node) const {
-  const std::lock_guard lock(mutex_);
-  return joined_.find(node) != joined_.end();
+  const std::vector<PeerState> peers = transport_->peers();
+  return std::any_of(peers.begin(), peers.end(),
+                     [&](const PeerState& peer) { return peer.connected && peer.node == node; });
 }
 
 // The transport logs who joins and who is lost.
-void Node::on_peer_joined(std::string_view node, uint64_t /*incarnation*/) {
-  const std::lock_guard lock(mutex_);
-  joined_.emplace(node);
-}
+void Node::on_peer_joined(std::string_view /*node*/, uint64_t /*incarnation*/) {}
 
 void Node::on_peer_lost(std::string_view node, const Status& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto at = joined_.find(node); at != joined_.end()) joined_.erase(at);
-  }
   for (const caf::actor& actor : actors_)
     caf::anon_send(actor, wire::PeerLost{std::string(node), why.message()});
 }

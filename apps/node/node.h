@@ -2,9 +2,7 @@
 // A process as a part of the cluster: its transport, its actors, and who tells them of peers.
 
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -68,8 +66,6 @@ class Node final : private PeerObserver {
   std::vector<caf::actor> actors_;
   std::vector<std::unique_ptr<wire::ActorInbox>> inboxes_;
   std::vector<std::string> endpoints_;
-  mutable std::mutex mutex_;
-  std::set<std::string, std::less<>> joined_;
 };
 
 // What every node of a cluster must agree on, before what workers must.

@@ -12,8 +12,9 @@ from cluster import Asked, Cluster
 from server import wait_until
 
 SPACE = f"troupe{os.getpid()}"
-HERE, THERE = "10.213.77.1", "10.213.77.2"
-LINK_HERE, LINK_THERE = "troupe-a", "troupe-b"
+# Of this run alone, so that two may run at once.
+HERE, THERE = (f"10.213.{os.getpid() % 250}.{host}" for host in (1, 2))
+LINK_HERE, LINK_THERE = (f"tr{os.getpid()}{end}" for end in "ab")
 STORY = "The old lighthouse keeper climbed the stairs every evening, counting each of them aloud. "
 CUT_S = 1.5
 

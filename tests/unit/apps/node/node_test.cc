@@ -68,10 +68,13 @@ BOOST_AUTO_TEST_CASE(actors_hear_of_lost_peers_and_the_node_knows_who_has_joined
     });
     BOOST_REQUIRE(node.bind("worker", actor).ok());
     node.watch_peers();
-    transport.observer->on_peer_joined("10.0.0.2:7", 1);
-    BOOST_TEST(node.is_joined("10.0.0.2:7"));
-    transport.observer->on_peer_lost("10.0.0.2:7", {StatusCode::kUnavailable, "gone"});
+    transport.states.resize(1);
+    transport.states[0].node = "10.0.0.2:7";
     BOOST_TEST(!node.is_joined("10.0.0.2:7"));
+    transport.states[0].connected = true;
+    BOOST_TEST(node.is_joined("10.0.0.2:7"));
+    BOOST_TEST(!node.is_joined("10.0.0.3:7"));
+    transport.observer->on_peer_lost("10.0.0.2:7", {StatusCode::kUnavailable, "gone"});
     auto heard = lost.get_future();
     BOOST_REQUIRE((heard.wait_for(kPatience) == std::future_status::ready));
     BOOST_TEST(heard.get() == "10.0.0.2:7: gone");

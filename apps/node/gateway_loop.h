@@ -30,8 +30,9 @@ class GatewayLoop final {
   [[nodiscard]] MessageReceiver& inbox() { return inbox_; }
   // What else those messages are for; before start().
   void set_observers(OnHealth on_health, OnDescribed on_described);
-  // From now on messages are taken.
+  // From now on messages are taken, until stop().
   void start();
+  void stop() { loop_.reset(); }
 
  private:
   void on_message(const MessageWords& words);

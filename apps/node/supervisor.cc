@@ -72,7 +72,7 @@ void Supervisor::take_line(Member& member, ChildProcess::Stream stream, std::str
   const size_t colon = line.find(": ");
   if (colon == std::string_view::npos) return;
   const std::string_view key = line.substr(0, colon);
-  for (const std::string_view known : {kSaysListening, kSaysHttp, kSaysReady})
+  for (const std::string_view known : {kSaysListening, kSaysHttp, kSaysRpc, kSaysReady})
     if (key == known) member.said[std::string(key)] = line.substr(colon + 2);
   if (key == kSaysReady) member.ready = member.was_ready = true;
 }

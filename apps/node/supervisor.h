@@ -17,6 +17,7 @@ namespace troupe {
 // What a program says of itself on its standard output, one line each: "<key>: <value>".
 inline constexpr std::string_view kSaysListening = "listening";  // address of its node
 inline constexpr std::string_view kSaysHttp = "http";            // address of its HTTP port
+inline constexpr std::string_view kSaysRpc = "rpc";              // address of its RPC port
 inline constexpr std::string_view kSaysReady = "ready";          // it serves; for people
 
 // A port that a member listens at. Once the member has said which one it took, it is asked to take

@@ -5,16 +5,13 @@
 
 #include "actors/device/device_actor.h"
 #include "actors/kv_cache_manager/kv_cache_manager_actor.h"
-#include "actors/wire/codec.h"
+#include "apps/node/endpoints.h"
 #include "base/assert.h"
 #include "base/os/entropy.h"
 
 namespace troupe {
 namespace {
 
-constexpr const char* kGatewayEndpoint = "gateway";
-constexpr const char* kRouterEndpoint = "router";
-constexpr const char* kWorkerEndpoint = "worker";
 constexpr WorkerId kWorker{0};
 // The actors only plan and pass on; the device computes on threads of its own.
 constexpr size_t kActorThreads = 1;
@@ -37,10 +34,9 @@ Result<std::unique_ptr<LocalCluster>> LocalCluster::start(const EngineOptions& o
 LocalCluster::LocalCluster(const EngineOptions& options, LoadedModel& loaded, const Clock& clock,
                            ServingMetrics& metrics, kj::UnixEventPort& event_port, kj::Timer& timer)
     : loaded_(loaded), timer_(timer), outbox_(transport_) {
-  gateway_ = std::make_unique<GatewayCore>(clock, outbox_, metrics,
-                                           GatewayOptions{kGatewayEndpoint, kRouterEndpoint});
-  gateway_inbox_ = std::make_unique<EventLoopInbox>(
-      event_port, [this](const MessageWords& words) { on_message(words); });
+  gateway_ = std::make_unique<GatewayLoop>(clock, outbox_, metrics,
+                                           GatewayOptions{kGatewayEndpoint, kRouterEndpoint},
+                                           event_port, timer);
   // Work stealing polls when idle; sharing sleeps.
   config_.set("scheduler.policy", caf::atom("sharing"));
   config_.set("scheduler.max-threads", kActorThreads);
@@ -52,10 +48,8 @@ LocalCluster::LocalCluster(const EngineOptions& options, LoadedModel& loaded, co
 // Each endpoint is bound before whoever sends to it exists, so that no first message is lost.
 Status LocalCluster::spawn(const EngineOptions& options, const Clock& clock,
                            ServingMetrics& metrics) {
-  TROUPE_RETURN_IF_ERROR(transport_.bind(kGatewayEndpoint, *gateway_inbox_));
-  loop_ = gateway_inbox_->run().exclusiveJoin(tick()).eagerlyEvaluate([](kj::Exception&& e) {
-    LOG(FATAL) << "the gateway's loop ended: " << e.getDescription().cStr();
-  });
+  TROUPE_RETURN_IF_ERROR(transport_.bind(kGatewayEndpoint, gateway_->inbox()));
+  gateway_->start();
   system_.emplace(config_);
   router_ = spawn_router(*system_, clock, outbox_, policy_, router_options_);
   router_inbox_ = std::make_unique<wire::ActorInbox>(router_);
@@ -81,7 +75,7 @@ Status LocalCluster::spawn(const EngineOptions& options, const Clock& clock,
 }
 
 LocalCluster::~LocalCluster() {
-  loop_.reset();
+  gateway_->stop();
   for (const char* endpoint : {kGatewayEndpoint, kRouterEndpoint, kWorkerEndpoint}) {
     transport_.unbind(endpoint);
   }
@@ -95,37 +89,10 @@ LocalCluster::~LocalCluster() {
   system_.reset();  // waits for the actors
 }
 
-void LocalCluster::on_message(const MessageWords& words) {
-  auto decoded = wire::decode(words);
-  if (!decoded.ok()) {
-    LOG(WARNING) << "gateway: " << decoded.status().message();
-    return;
-  }
-  const wire::Message& message = decoded.value();
-  if (const auto* emitted = std::get_if<wire::Emitted>(&message))
-    return gateway_->on_emitted(*emitted);
-  if (const auto* rejected = std::get_if<wire::Rejected>(&message)) {
-    return gateway_->on_rejected(*rejected);
-  }
-  if (const auto* health = std::get_if<wire::Health>(&message)) {
-    last_health_ = *health;
-    return gateway_->on_health(*health);
-  }
-  LOG(WARNING) << "gateway: dropped a message that is not for a gateway";
-}
-
-kj::Promise<void> LocalCluster::tick() {
-  constexpr kj::Duration kInterval = limits::kHeartbeatInterval.count() * kj::MILLISECONDS;
-  return timer_.afterDelay(kInterval).then([this] {
-    gateway_->on_tick();
-    return tick();
-  });
-}
-
 Status LocalCluster::wait_until_ready(kj::WaitScope& scope) {
   const kj::TimePoint deadline = timer_.now() + kReadyDeadline;
-  while (!gateway_->health().ok()) {
-    if (timer_.now() > deadline) return gateway_->health();
+  while (!gateway_->core().health().ok()) {
+    if (timer_.now() > deadline) return gateway_->core().health();
     timer_.afterDelay(kReadyPoll).wait(scope);
   }
   return ok_status();

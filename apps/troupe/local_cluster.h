@@ -13,11 +13,10 @@
 #include <caf/actor_system_config.hpp>
 
 #include "actors/decode/decode_actor.h"
-#include "actors/gateway/event_loop_inbox.h"
-#include "actors/gateway/gateway_core.h"
 #include "actors/router/router_actor.h"
 #include "actors/wire/inbox_actor.h"
 #include "actors/wire/transport_outbox.h"
+#include "apps/node/gateway_loop.h"
 #include "apps/node/loaded_model.h"
 #include "policies/routing/least_ttft.h"
 #include "transport/loopback/loopback_transport.h"
@@ -36,7 +35,7 @@ class LocalCluster final {
   LocalCluster(const LocalCluster&) = delete;
   LocalCluster& operator=(const LocalCluster&) = delete;
 
-  [[nodiscard]] GatewayCore& gateway() { return *gateway_; }
+  [[nodiscard]] GatewayCore& gateway() { return gateway_->core(); }
   // As the router told it last; for people.
   [[nodiscard]] const wire::Health& last_health() const { return last_health_; }
   // Runs the loop until the worker has been heard of and requests are taken, which takes one
@@ -47,8 +46,6 @@ class LocalCluster final {
   LocalCluster(const EngineOptions& options, LoadedModel& loaded, const Clock& clock,
                ServingMetrics& metrics, kj::UnixEventPort& event_port, kj::Timer& timer);
 
-  void on_message(const MessageWords& words);
-  [[nodiscard]] kj::Promise<void> tick();
   [[nodiscard]] Status spawn(const EngineOptions& options, const Clock& clock,
                              ServingMetrics& metrics);
 
@@ -57,15 +54,13 @@ class LocalCluster final {
   LoopbackTransport transport_;
   wire::TransportOutbox outbox_;
   LeastTtft policy_;
-  std::unique_ptr<GatewayCore> gateway_;
-  std::unique_ptr<EventLoopInbox> gateway_inbox_;
+  std::unique_ptr<GatewayLoop> gateway_;
   RouterOptions router_options_;
   caf::actor_system_config config_;
   std::optional<caf::actor_system> system_;
   caf::actor router_, decode_;
   std::unique_ptr<wire::ActorInbox> router_inbox_, decode_inbox_;
   wire::Health last_health_;
-  std::optional<kj::Promise<void>> loop_;
 };
 
 }  // namespace troupe

@@ -54,6 +54,8 @@ class LocalProcesses {
     if (!started.ok()) return {started.code(), "the cluster did not come up: " + started.message()};
     std::cout << kSaysReady << ": " << supervisor_.said(kRouter, kSaysReady).value_or("")
               << std::endl;
+    if (const auto rpc = supervisor_.said(kRouter, kSaysRpc))
+      std::cout << kSaysReady << ": rpc " << *rpc << std::endl;
     TROUPE_RETURN_IF_ERROR(supervisor_.run_until_signal());
     end();
     return ok_status();
@@ -90,7 +92,7 @@ class LocalProcesses {
     };
     add("--http-host", options_.host);
     add("--max-requests", std::to_string(options_.engine.requests_in_flight_max));
-    if (options_.rpc_port) add("--rpc-port", std::to_string(*options_.rpc_port));
+    if (options_.rpc_port) spec.ports.push_back({kSaysRpc, "--rpc-port", *options_.rpc_port});
     if (!options_.served_model_name.empty()) add("--served-model-name", options_.served_model_name);
     return spec;
   }

@@ -81,7 +81,7 @@ class RouterProgram {
     if (options_.rpc_port) {
       TROUPE_ASSIGN_OR_RETURN(const uint16_t rpc_port,
                               rpc.listen(options_.http_host, *options_.rpc_port));
-      say("rpc", options_.http_host + ":" + std::to_string(rpc_port));
+      say(kSaysRpc, options_.http_host + ":" + std::to_string(rpc_port));
     }
     bool ended = false;
     auto signal =

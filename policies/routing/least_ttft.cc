@@ -14,18 +14,33 @@ uint32_t missing(const RouteView& view, const WorkerView& worker) {
   return wanted - std::min(wanted, worker.cached_tokens);
 }
 
+double wait_seconds(const WorkerView& worker) {
+  return static_cast<double>(worker.queued_tokens) * worker.seconds_per_token;
+}
+
 }  // namespace
 
-double LeastTtft::seconds_per_token(const WorkerView& worker) const {
-  return worker.seconds_per_token > 0.0 ? worker.seconds_per_token
-                                        : options_.seconds_per_token_unknown;
+// Whoever has computed nothing yet is taken to be as fast as the others are on average: taken to be
+// slower, it would never be asked to show its speed.
+std::vector<WorkerView> LeastTtft::with_speeds(std::span<const WorkerView> workers) const {
+  double sum = 0.0;
+  size_t known = 0;
+  for (const WorkerView& worker : workers) {
+    sum += worker.seconds_per_token;
+    known += worker.seconds_per_token > 0.0 ? 1 : 0;
+  }
+  const double typical =
+      known > 0 ? sum / static_cast<double>(known) : options_.seconds_per_token_unknown;
+  std::vector<WorkerView> filled(workers.begin(), workers.end());
+  for (WorkerView& worker : filled) {
+    if (worker.seconds_per_token <= 0.0) worker.seconds_per_token = typical;
+  }
+  return filled;
 }
 
-double LeastTtft::wait_seconds(const WorkerView& worker) const {
-  return static_cast<double>(worker.queued_tokens) * seconds_per_token(worker);
-}
-
-std::optional<RoutePlan> LeastTtft::decide(const RouteView& view) const {
+std::optional<RoutePlan> LeastTtft::decide(const RouteView& asked) const {
+  const std::vector<WorkerView> workers = with_speeds(asked.workers);
+  const RouteView view{workers, asked.prompt_tokens};
   uint32_t fewest = std::numeric_limits<uint32_t>::max();
   for (const WorkerView& worker : view.workers) {
     if (worker.accepting && worker.decodes) fewest = std::min(fewest, worker.requests);
@@ -51,7 +66,7 @@ LeastTtft::Candidate LeastTtft::best_for(const RouteView& view, size_t decode) c
   const WorkerView& worker = view.workers[decode];
   Candidate best;
   best.plan.decode = decode;
-  const double compute = missing(view, worker) * seconds_per_token(worker);
+  const double compute = missing(view, worker) * worker.seconds_per_token;
   best.seconds = wait_seconds(worker) + compute;
   if (!worker.imports) return best;
   best.seconds += compute * std::max(1U, worker.requests);
@@ -74,7 +89,7 @@ LeastTtft::Candidate LeastTtft::from(const RouteView& view, size_t decode, size_
   candidate.plan.prefill = source;
   if (by.prefills) {
     candidate.plan.prefill_wait_seconds = wait_seconds(by);
-    candidate.seconds = wait_seconds(by) + missing(view, by) * seconds_per_token(by) +
+    candidate.seconds = wait_seconds(by) + missing(view, by) * by.seconds_per_token +
                         missing(view, to) * options_.move_seconds_per_token +
                         options_.exchange_seconds;
     return candidate;
@@ -83,7 +98,7 @@ LeastTtft::Candidate LeastTtft::from(const RouteView& view, size_t decode, size_
   candidate.plan.prefill_tokens = std::min(by.cached_tokens, std::max(1U, view.prompt_tokens) - 1);
   const uint32_t moved = candidate.plan.prefill_tokens - to.cached_tokens;
   candidate.seconds = options_.exchange_seconds + moved * options_.move_seconds_per_token +
-                      missing(view, by) * seconds_per_token(to) + wait_seconds(to);
+                      missing(view, by) * to.seconds_per_token + wait_seconds(to);
   return candidate;
 }
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <vector>
+
 #include "policies/routing/routing_policy.h"
 
 namespace troupe {
@@ -20,7 +22,7 @@ class LeastTtft final : public RoutingPolicy {
   struct Options {
     double move_seconds_per_token = 30e-6;  // of KV, over the network
     double exchange_seconds = 0.005;        // of an order, its answer, and a step that others share
-    // What a worker computes a prompt token in while it has not said so.
+    // What a worker computes a prompt token in while none has said so.
     double seconds_per_token_unknown = 0.002;
     // A decode worker may have this many requests more than the least busy one, or this share of
     // what that one has, before what it caches no longer counts.
@@ -40,8 +42,7 @@ class LeastTtft final : public RoutingPolicy {
     double seconds = 0.0;
   };
 
-  [[nodiscard]] double seconds_per_token(const WorkerView& worker) const;
-  [[nodiscard]] double wait_seconds(const WorkerView& worker) const;
+  [[nodiscard]] std::vector<WorkerView> with_speeds(std::span<const WorkerView> workers) const;
   [[nodiscard]] Candidate best_for(const RouteView& view, size_t decode) const;
   [[nodiscard]] Candidate from(const RouteView& view, size_t decode, size_t source) const;
 

@@ -46,6 +46,16 @@ BOOST_AUTO_TEST_CASE(a_long_prompt_goes_to_the_prefill_worker_that_is_through_so
   BOOST_TEST(plan({decode(0), prefill(1, 500, 800), prefill(2, 100)}).prefill.value() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_worker_that_has_computed_nothing_yet_is_tried) {
+  WorkerView fast = prefill(1, 500), fresh = prefill(2);
+  fast.seconds_per_token = 0.00001;  // far faster than what is assumed while nothing is known
+  fresh.seconds_per_token = 0.0;
+  WorkerView to = decode(0);
+  to.seconds_per_token = 0.00001;
+  to.requests = 100;
+  BOOST_TEST(plan({to, fast, fresh}, 10000).prefill.value() == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(a_short_prompt_is_computed_where_it_is_decoded) {
   BOOST_TEST(!plan({decode(0), prefill(1)}, 5).prefill.has_value());
   BOOST_TEST(plan({decode(0), prefill(1)}, 50).prefill.has_value());

@@ -233,7 +233,9 @@ void SimWorker::check_load(const wire::Load& load) const {
     process_.environment().log.violate("queue", process_.node() + what);
   };
   if (load.running > options_.scheduler.running_max) violate(" runs too many sequences");
-  if (load.waiting > options_.scheduler.waiting_max) violate(" has too many sequences waiting");
+  // Besides those that wait for admission there are those that had to give their blocks back.
+  if (load.waiting > options_.scheduler.waiting_max + options_.scheduler.running_max)
+    violate(" has too many sequences waiting");
   if (load.blocks_used > options_.blocks) violate(" uses more blocks than it has");
 }
 

@@ -124,6 +124,17 @@ BOOST_AUTO_TEST_CASE(a_routed_request_is_generated_emitted_and_finished_once) {
   BOOST_TEST(f.used() == 0U);
 }
 
+// When the worker is lost between the two, the router must still know of the request: only it can
+// tell the gateway then.
+BOOST_AUTO_TEST_CASE(the_router_hears_of_an_end_after_the_last_tokens_have_left) {
+  Fixture f;
+  f.route(1);
+  f.run();
+  BOOST_REQUIRE(f.outbox.sent.size() >= 2U);
+  BOOST_TEST(std::holds_alternative<wire::Finished>(f.outbox.sent.back().second));
+  BOOST_TEST(std::holds_alternative<wire::Emitted>(f.outbox.sent.rbegin()[1].second));
+}
+
 BOOST_AUTO_TEST_CASE(each_stop_is_told_once_and_in_order) {
   Fixture f;
   f.route(1);

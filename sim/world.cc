@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/limits.h"
 
 namespace troupe::sim {
 namespace {
@@ -210,6 +211,8 @@ void World::check_invariants() const {
 void World::check_end() {
   check_invariants();
   for (const Place<SimFront>& place : fronts_) place.now->check_metrics();
+  if (network_.queue_bytes_most() > limits::kSendQueueBytesMax)
+    log_.violate("queue", "a node had too many bytes of messages on their way to another");
   if (network_.stats().parts_unstable > 0) {
     log_.violate("owner", std::to_string(network_.stats().parts_unstable) +
                               " parts changed between their move and their arrival");

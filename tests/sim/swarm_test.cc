@@ -28,11 +28,11 @@ void run_seeds(uint64_t first, uint64_t count, const SwarmOptions& options) {
 BOOST_AUTO_TEST_SUITE(swarm)
 
 BOOST_AUTO_TEST_CASE(every_seed_without_faults_keeps_every_rule) {
-  run_seeds(1, seeds(80), {.faults = false});
+  run_seeds(1, seeds(200), {.faults = false});
 }
 
 BOOST_AUTO_TEST_CASE(every_seed_with_faults_keeps_every_rule) {
-  run_seeds(1, seeds(120), {.faults = true});
+  run_seeds(1, seeds(400), {.faults = true});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

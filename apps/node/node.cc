@@ -29,6 +29,7 @@ Result<std::unique_ptr<Node>> Node::start(const NodeOptions& options, Compatibil
   ucx.incarnation = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
                                           std::chrono::nanoseconds{1});
   ucx.record = std::move(record);
+  ucx.peer_timeout = std::chrono::milliseconds(options.peer_timeout_ms);
   ucx.random = entropy_u64;
   const uint64_t incarnation = ucx.incarnation;
   TROUPE_ASSIGN_OR_RETURN(auto transport, UcxTransport::start(std::move(ucx), clock));

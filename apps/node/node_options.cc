@@ -16,6 +16,9 @@ constexpr const char* kLoopback = "127.0.0.1";
 // Of a block that nobody has (RFC 5737): its route is the default one.
 constexpr const char* kAnywhere = "192.0.2.1";
 constexpr uint16_t kAnyPort = 9;
+// A few keepalives, and what a person would wait.
+constexpr int kPeerTimeoutMsMin = 300;
+constexpr int kPeerTimeoutMsMax = 60000;
 
 // `setting` HOST:PORT with a numeric host.
 Result<std::string> numeric(const std::string& setting, const std::string& address) {
@@ -51,6 +54,11 @@ void add_node_settings(Settings& settings, NodeOptions& options) {
                 .help = "This machine's address for other nodes; empty: the one that they see"},
                &options.host);
   settings.add({.name = "port", .help = "Port for other nodes; 0: any free one"}, &options.port);
+  settings.add({.name = "peer-timeout-ms",
+                .help = "A node silent for so long is taken for dead; more where machines pause",
+                .least = kPeerTimeoutMsMin,
+                .most = kPeerTimeoutMsMax},
+               &options.peer_timeout_ms);
   add_secret_settings(settings, options.secret);
 }
 

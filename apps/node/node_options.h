@@ -7,6 +7,7 @@
 
 #include "base/config/secret.h"
 #include "base/config/settings.h"
+#include "base/limits.h"
 #include "troupe/status.h"
 
 namespace troupe {
@@ -18,9 +19,11 @@ struct NodeOptions {
   uint16_t port = 0;              // 0: any free one
   std::vector<std::string> join;  // the routers' nodes, HOST:PORT
   SecretOptions secret;
+  // A node silent for so long is lost.
+  uint32_t peer_timeout_ms = static_cast<uint32_t>(limits::kKeepaliveTimeout.count());
 };
 
-// Declares host, port, secret-file and the secret's variable.
+// Declares host, port, peer-timeout-ms, secret-file and the secret's variable.
 void add_node_settings(Settings& settings, NodeOptions& options);
 // Declares join, which only workers and monitors have.
 void add_join_setting(Settings& settings, NodeOptions& options);

@@ -30,6 +30,7 @@ inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "metrics-host",
     "metrics-port",
     "model",
+    "peer-timeout-ms",
     "port",
     "prefill-workers",
     "role",

@@ -23,6 +23,9 @@ class Program(Server):
                         *map(str, flags)]
         self.environment = {key: value for key, value in os.environ.items()
                             if not key.startswith("TROUPE_")}
+        # A test machine may leave a process without a processor for longer than half a second.
+        # That this is what a node's death takes to be noticed, the transport's own tests show.
+        self.environment["TROUPE_PEER_TIMEOUT_MS"] = "1500"
         self.log = tempfile.NamedTemporaryFile(mode="a+", prefix=f"{program}-", suffix=".log")
         self.process = None
         self.start()

@@ -16,7 +16,7 @@ SPACE = f"troupe{os.getpid()}"
 HERE, THERE = (f"10.213.{os.getpid() % 250}.{host}" for host in (1, 2))
 LINK_HERE, LINK_THERE = (f"tr{os.getpid()}{end}" for end in "ab")
 STORY = "The old lighthouse keeper climbed the stairs every evening, counting each of them aloud. "
-CUT_S = 1.5
+CUT_S = 5  # half a second, and what a machine short of processors adds
 
 
 def run(*words, check=True):

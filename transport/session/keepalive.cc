@@ -23,7 +23,7 @@ Pong Keepalive::answer(const Ping& ping, TimePoint now) {
 
 void Keepalive::on_pong(const Pong& pong, TimePoint now) {
   // A time that this node has not sent lately is made up.
-  if (pong.pinger_ns > ns(now) || pong.pinger_ns < ns(now - 10 * limits::kKeepaliveTimeout)) return;
+  if (pong.pinger_ns > ns(now) || pong.pinger_ns < ns(now - 10 * timeout_)) return;
   const Duration round_trip(ns(now) - pong.pinger_ns);
   latest_ = round_trip;
   // Unsigned, because the peer's clock may say anything.
@@ -35,7 +35,7 @@ void Keepalive::on_pong(const Pong& pong, TimePoint now) {
 bool Keepalive::is_lost(TimePoint now) {
   if (now - looked_ > limits::kKeepaliveOwnPause) heard_ = now;
   looked_ = now;
-  return silence(now) > limits::kKeepaliveTimeout;
+  return silence(now) > timeout_;
 }
 
 Keepalive::Sample Keepalive::best() const {

@@ -23,8 +23,9 @@ struct Pong {
 
 class Keepalive final {
  public:
-  explicit Keepalive(TimePoint now)
-      : heard_(now), looked_(now), pinged_(now - limits::kKeepaliveInterval) {}
+  // `timeout`: after so much silence the peer is lost; several times limits::kKeepaliveInterval.
+  explicit Keepalive(TimePoint now, Duration timeout = limits::kKeepaliveTimeout)
+      : timeout_(timeout), heard_(now), looked_(now), pinged_(now - limits::kKeepaliveInterval) {}
 
   // Something of the peer's has arrived.
   void on_heard(TimePoint now) { heard_ = now; }
@@ -36,7 +37,7 @@ class Keepalive final {
   // limits::kClockSamplesMax: it was delayed least, so its two ways differ least.
   void on_pong(const Pong& pong, TimePoint now);
 
-  // The peer has been silent for limits::kKeepaliveTimeout. Call it often, after having read all
+  // The peer has been silent for the timeout. Call it often, after having read all
   // that has arrived: where this node itself did not run for limits::kKeepaliveOwnPause, the
   // silence starts anew.
   [[nodiscard]] bool is_lost(TimePoint now);
@@ -53,6 +54,7 @@ class Keepalive final {
   };
   [[nodiscard]] Sample best() const;
 
+  const Duration timeout_;
   TimePoint heard_, looked_, pinged_;
   Duration latest_{0};
   std::array<Sample, limits::kClockSamplesMax> samples_;  // a ring

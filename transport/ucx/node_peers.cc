@@ -281,7 +281,7 @@ void Node::join(Peer& peer, std::unique_ptr<Link> link) {
   peer.token_in = handshake.token_from_partner();
   lanes_by_token_[peer.token_in] = peer.lanes.get();
   peer.incarnation = peer.incarnation_max = handshake.partner().incarnation;
-  peer.keepalive.emplace(now);
+  peer.keepalive.emplace(now, options_.peer_timeout);
   peer.transport = peer.lanes->describe();
   peer.is_confirmed = false;
   peer.session = std::move(link);

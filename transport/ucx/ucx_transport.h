@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "transport/session/compatibility.h"
 #include "troupe/transport.h"
 
@@ -25,6 +26,8 @@ struct UcxOptions {
   // older one is refused, with a newer one replaces its former self.
   uint64_t incarnation = 1;
   CompatibilityRecord record;
+  // A peer silent for so long is lost; limits::kKeepaliveInterval is how often one says something.
+  Duration peer_timeout = limits::kKeepaliveTimeout;
   // Which network devices UCX may use, in the syntax of UCX_NET_DEVICES. Empty: the interface that
   // has `host`, and all devices that are no IP interfaces. The operator's UCX_NET_DEVICES wins, as
   // do all other UCX_ variables.

@@ -8,8 +8,7 @@
 namespace troupe {
 
 TimePoint EventQueue::now() const {
-  const std::lock_guard lock(mutex_);
-  return now_;
+  return now_.load(std::memory_order_acquire);
 }
 
 int64_t EventQueue::unix_seconds() const {
@@ -19,7 +18,7 @@ int64_t EventQueue::unix_seconds() const {
 void EventQueue::at(TimePoint time, Action action) {
   TROUPE_ASSERT(action != nullptr);
   const std::lock_guard lock(mutex_);
-  heap_.push_back({std::max(time, now_), next_sequence_++, std::move(action)});
+  heap_.push_back({std::max(time, now()), next_sequence_++, std::move(action)});
   std::push_heap(heap_.begin(), heap_.end(), later);
 }
 
@@ -29,7 +28,7 @@ bool EventQueue::run_one() {
     const std::lock_guard lock(mutex_);
     if (heap_.empty()) return false;
     std::pop_heap(heap_.begin(), heap_.end(), later);
-    TROUPE_ASSERT(heap_.back().time >= now_);
+    TROUPE_ASSERT(heap_.back().time >= now());
     now_ = heap_.back().time;
     action = std::move(heap_.back().action);
     heap_.pop_back();
@@ -42,7 +41,7 @@ bool EventQueue::run_one() {
 void EventQueue::run_until(TimePoint time) {
   while (!empty() && next_time() <= time) run_one();
   const std::lock_guard lock(mutex_);
-  now_ = std::max(now_, time);
+  now_ = std::max(now(), time);
 }
 
 bool EventQueue::empty() const {

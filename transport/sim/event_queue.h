@@ -2,6 +2,7 @@
 // Virtual time: a clock that stands still while an event runs, and jumps to the next one after it.
 // Everything that a simulation does is an event of one queue, so one thread runs a whole cluster.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -54,7 +55,7 @@ class EventQueue final : public Clock {
   std::vector<Event> heap_;
   uint64_t next_sequence_ = 0;
   uint64_t events_run_ = 0;
-  TimePoint now_{std::chrono::hours(1)};
+  std::atomic<TimePoint> now_{TimePoint(std::chrono::hours(1))};  // written under the mutex
 };
 
 }  // namespace troupe

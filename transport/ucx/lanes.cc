@@ -267,14 +267,15 @@ void Lanes::deliver_what_is_next() {
   }
 }
 
-void Lanes::close(const Status& why, TimePoint deadline) {
+void Lanes::close(const Status& why, TimePoint close_at, TimePoint force_at) {
   break_off(why);
   size_t dropped = 0;
   for (const OutMessage& message : messages_) dropped += message.charge();
   messages_.clear();
   account_.message_bytes.fetch_sub(dropped);
   sender_.close(why);
-  close_at_ = deadline;
+  close_at_ = close_at;
+  force_at_ = force_at;
 }
 
 void Lanes::force_close() {
@@ -287,13 +288,20 @@ void Lanes::force_close() {
 }
 
 bool Lanes::is_closed(TimePoint now) {
-  if (!close_asked_ && (has_failed_ || now >= close_at_)) force_close();
+  const bool is_quiet = is_nothing_under_way();
+  if (!close_asked_ && (has_failed_ || (is_quiet && now >= close_at_) || now >= force_at_)) {
+    force_close();
+  }
   if (closing_ != nullptr && ucp_request_check_status(closing_) != UCS_INPROGRESS) {
     ucp_request_free(closing_);
     closing_ = nullptr;
   }
-  return close_asked_ && closing_ == nullptr && incomplete_.empty() && results_in_flight_ == 0 &&
-         receives_in_flight_ == 0 && sender_.is_idle() && receiver_.is_idle();
+  return close_asked_ && closing_ == nullptr && is_nothing_under_way();
+}
+
+bool Lanes::is_nothing_under_way() const {
+  return incomplete_.empty() && results_in_flight_ == 0 && receives_in_flight_ == 0 &&
+         sender_.is_idle() && receiver_.is_idle();
 }
 
 bool Lanes::is_idle() const {

@@ -72,12 +72,14 @@ class Lanes final {
 
   // Not ok: the lanes carry nothing any more; close them.
   [[nodiscard]] const Status& broken() const { return broken_; }
-  // Ends everything under way, by force. What has not ended yet ends while UCX makes progress.
-  // Until `deadline` UCX is left to find out for itself that the peer is gone: 1.13 may crash when
-  // an endpoint is closed by force whose sockets have news that it has not read.
-  void close(const Status& why, TimePoint deadline);
+  // Ends everything. What UCX has under way ends while it makes progress: it is left to find out
+  // for itself that the peer is gone, until `close_at` where nothing is under way, until `force_at`
+  // where something is. 1.13 may crash when an endpoint is closed by force before that.
+  void close(const Status& why, TimePoint close_at, TimePoint force_at);
   // Call it until it is true, between calls of progress().
   [[nodiscard]] bool is_closed(TimePoint now);
+  // UCX has nothing of ours.
+  [[nodiscard]] bool is_nothing_under_way() const;
   // Nothing is queued or under way.
   [[nodiscard]] bool is_idle() const;
   [[nodiscard]] LaneCounters counters() const;
@@ -107,7 +109,7 @@ class Lanes final {
   ucp_ep_h endpoint_ = nullptr;
   bool has_failed_ = false;  // UCX says so
   bool close_asked_ = false;
-  TimePoint close_at_{};
+  TimePoint close_at_{}, force_at_{};
   void* closing_ = nullptr;  // UCX's request
   Status broken_;
   LaneCounters counters_;

@@ -38,8 +38,12 @@ inline constexpr int kProgressRoundsMax = 8;
 // Peers that were not heard of for so long and have nothing queued are forgotten.
 inline constexpr std::chrono::seconds kPeerForgotten{60};
 
-// How long UCX may take to find out for itself that a lost peer is gone.
+// How long UCX may take to find out for itself that a lost peer is gone: where nothing is under way
+// to it, and where something is. The system gives up on a lost peer's sockets after kSocketPatience
+// without progress, which is how UCX learns of it.
 inline constexpr std::chrono::milliseconds kCloseGrace{100};
+inline constexpr std::chrono::seconds kCloseGraceBusy{15};
+inline constexpr std::chrono::milliseconds kSocketPatience{1000};
 // The end of an endpoint that UCX was told to close by force.
 inline constexpr std::chrono::seconds kCloseDeadline{5};
 // The end of what UCX does on its own when the node ends.

@@ -119,6 +119,7 @@ class Node final : private LaneReceiver {
   void tick_peer(Peer& peer, TimePoint now);
   void end_link(std::unique_ptr<Link> link);
   [[nodiscard]] Nonce nonce();
+  void give_up_on_sockets(const std::string& name);
   void tell_lost(const std::string& name, const Status& why);
 
   const UcxOptions& options_;

@@ -10,6 +10,7 @@
 #include "transport/session/limits.h"
 #include "transport/ucx/limits.h"
 #include "transport/ucx/node.h"
+#include "transport/ucx/ucx_sockets.h"
 
 namespace troupe::ucx {
 
@@ -374,8 +375,13 @@ void Node::lose(Peer& peer, const Status& why) {
   peer.moves.clear();
   const Status told{StatusCode::kUnavailable, status.message()};
   if (lanes) {
-    const Duration grace = is_stopping_ ? Duration{0} : limits::kCloseGrace;
-    lanes->close(told, clock_.now() + grace);
+    const TimePoint now = clock_.now();
+    if (is_stopping_) {
+      lanes->close(told, now, now);
+    } else {
+      lanes->close(told, now + limits::kCloseGrace, now + limits::kCloseGraceBusy);
+      if (!lanes->is_nothing_under_way()) give_up_on_sockets(peer.name);
+    }
     peer.counted += lanes->counters();
     peer.retired.push_back(std::move(lanes));
   }
@@ -388,6 +394,19 @@ void Node::lose(Peer& peer, const Status& why) {
     move.done(told);
   }
   if (!is_stopping_) tell_lost(peer.name, status);
+}
+
+void Node::give_up_on_sockets(const std::string& name) {
+  const auto address = parse_node(name);
+  if (!address.ok()) return;
+  std::set<int> ours{listener_.fd()};
+  for (const auto& [other, peer] : peers_) {
+    if (peer.session) ours.insert(peer.session->fd());
+    if (peer.dialing) ours.insert(peer.dialing->fd());
+  }
+  for (const auto& link : unproved_) ours.insert(link->fd());
+  give_up_soon(address.value().ipv4, static_cast<int>(limits::kSocketPatience.count()),
+               worker_->listening_ports(), ours);
 }
 
 void Node::tell_lost(const std::string& name, const Status& why) {

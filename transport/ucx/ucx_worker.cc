@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/os/environment.h"
 #include "transport/ucx/address.h"
+#include "transport/ucx/ucx_sockets.h"
 
 namespace troupe::ucx {
 namespace {
@@ -120,8 +121,12 @@ Status UcxWorker::open_worker() {
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // opened by one thread, used by another
+  const std::set<uint16_t> before = troupe::ucx::listening_ports();
   TROUPE_RETURN_IF_ERROR(
       status_of(ucp_worker_create(context_, &params, &worker_), "open the network"));
+  for (const uint16_t port : troupe::ucx::listening_ports()) {
+    if (!before.contains(port)) listening_ports_.insert(port);
+  }
   TROUPE_RETURN_IF_ERROR(status_of(ucp_worker_get_efd(worker_, &event_fd_), "get events"));
   ucp_worker_attr_t attributes{};
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER | UCP_WORKER_ATTR_FIELD_ADDRESS;

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,8 @@ class UcxWorker final {
   // What others need to reach this worker.
   [[nodiscard]] const std::string& address() const { return address_; }
   [[nodiscard]] size_t head_bytes_max() const { return head_bytes_max_; }
+  // At which UCX listens for TCP connections; empty where it uses none.
+  [[nodiscard]] const std::set<uint16_t>& listening_ports() const { return listening_ports_; }
   // Whether something was done.
   bool progress() { return ucp_worker_progress(worker_) != 0; }
   // Whether event_fd() will tell of the next event; otherwise there is one already.
@@ -79,6 +82,7 @@ class UcxWorker final {
   void* flush_ = nullptr;  // UCX's request
   std::string address_;
   size_t head_bytes_max_ = 0;
+  std::set<uint16_t> listening_ports_;
   Slot slots_[3] = {
       {this, LaneKind::kMessage}, {this, LaneKind::kParts}, {this, LaneKind::kResults}};
   std::mutex maps_mutex_;

@@ -175,7 +175,11 @@ bool BulkSender::add_chunk(Op& op, Move& move) {
 }
 
 Status BulkSender::flush(ucp_ep_h endpoint, bool& did_something) {
-  while (std::unique_ptr<Op> op = next_op()) {
+  // A send that fits the socket's buffer completes at once, so that the limits of what is in flight
+  // do not end this while the peer keeps up.
+  for (size_t sent = 0; sent < limits::kFramesPerTurnMax; ++sent) {
+    std::unique_ptr<Op> op = next_op();
+    if (!op) break;
     did_something = true;
     TROUPE_RETURN_IF_ERROR(post(std::move(op), endpoint));
   }

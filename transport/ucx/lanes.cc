@@ -104,8 +104,9 @@ bool Lanes::may_send_message() const {
 }
 
 bool Lanes::flush_messages() {
-  bool did_something = false;
-  while (!messages_.empty() && broken_.ok() && may_send_message()) {
+  size_t sent = 0, bytes = 0;
+  while (!messages_.empty() && broken_.ok() && may_send_message() &&
+         sent < limits::kMessagesPerTurnMax && bytes < limits::kMessageBytesPerTurnMax) {
     std::unique_ptr<MessageOp> op(new MessageOp{*this});
     op->charge = messages_.front().charge();
     op->words = std::move(messages_.front().words);
@@ -118,10 +119,11 @@ bool Lanes::flush_messages() {
     incomplete_.emplace(op->sequence, message_bytes_out_);
     ++counters_.messages_sent;
     counters_.bytes_sent += op->bytes();
+    bytes += op->bytes();
     post(std::move(op), LaneKind::kMessage);
-    did_something = true;
+    ++sent;
   }
-  return did_something;
+  return sent > 0;
 }
 
 bool Lanes::flush_results() {

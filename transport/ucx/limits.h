@@ -25,6 +25,11 @@ inline constexpr size_t kFrameDataBytesMax = 61440;
 inline constexpr size_t kFrameChunksMax = 64;
 inline constexpr size_t kFramePiecesMax = 128;
 inline constexpr size_t kFramesInFlightMax = 16;
+// Sent in a row to one peer before sockets and other peers are looked at: keepalives wait
+// meanwhile.
+inline constexpr size_t kFramesPerTurnMax = 32;
+inline constexpr size_t kMessagesPerTurnMax = 256;
+inline constexpr size_t kMessageBytesPerTurnMax = size_t{4} << 20;
 // Parts that nobody waits for leave the lane free for those that somebody does.
 inline constexpr size_t kBackgroundInFlightMax = 1;
 

@@ -36,6 +36,14 @@ std::string_view to_string(Plant plant) {
       return "miscount";
     case Plant::kUnseeded:
       return "unseeded";
+    case Plant::kForeignBlock:
+      return "foreign-block";
+    case Plant::kWrongUsage:
+      return "wrong-usage";
+    case Plant::kStrayMessage:
+      return "stray-message";
+    case Plant::kTornMessage:
+      return "torn-message";
   }
   return "?";
 }

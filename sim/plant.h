@@ -25,8 +25,12 @@ enum class Plant : uint8_t {
   kOverLimit,      // the router takes more requests than it may
   kMiscount,       // a metric counts a token that nobody got
   kUnseeded,       // a delay depends on what ran before in the process
+  kForeignBlock,   // a step's block table names a block of somebody else
+  kWrongUsage,     // a client is told of one prompt token more than it sent
+  kStrayMessage,   // a worker gets what is for a router
+  kTornMessage,    // a message arrives without its end
 };
-inline constexpr uint8_t kPlants = 15;
+inline constexpr uint8_t kPlants = 19;
 
 [[nodiscard]] std::string_view to_string(Plant plant);
 

@@ -153,6 +153,10 @@ Status SimOutbox::send(std::string_view endpoint, const wire::Message& message) 
   }
   if (watch_) watch_(message);
   if (is_lost(message)) return ok_status();
+  if (std::holds_alternative<wire::Finished>(message) &&
+      process_.environment().saboteur.strikes(Plant::kStrayMessage)) {
+    return outbox_.send("worker", message);
+  }
   return outbox_.send(endpoint, message);
 }
 
@@ -171,6 +175,7 @@ void SimInbox::unbind() {
 }
 
 void SimInbox::on_message(MessageWords words) {
+  if (process_.environment().saboteur.strikes(Plant::kTornMessage)) words.pop_back();
   process_.mail(channel_, [this, words = std::move(words)] {
     auto message = wire::decode(words);
     if (!message.ok()) {

@@ -164,7 +164,8 @@ void SimClient::on_finished(uint32_t index, FinishReason reason, TokenId stop_to
     if (index == 0 && scores_ != expected.prompt_scores.size())
       violate("tokens", "prompt scores are missing");
   }
-  if (usage.prompt_tokens != prompt_tokens_ || usage.cached_tokens >= prompt_tokens_)
+  const uint32_t planted = environment_.saboteur.strikes(Plant::kWrongUsage) ? 1 : 0;
+  if (usage.prompt_tokens + planted != prompt_tokens_ || usage.cached_tokens >= prompt_tokens_)
     violate("usage", "its prompt is counted wrongly");
   measure(choice);
   environment_.measured.output_tokens += choice.tokens;

@@ -21,6 +21,10 @@ SimDevice::SimDevice(Process& process, const Options& options, const KvMemory& k
 
 void SimDevice::execute(StepPlan taken) {
   TROUPE_ASSERT(!std::exchange(executing_, true), taken.number);
+  if (process_.environment().saboteur.strikes(Plant::kForeignBlock)) {
+    BlockIndex& block = taken.slices.front().blocks.back();
+    block = BlockIndex{(block.value + 1) % kv_.blocks};
+  }
   const auto plan = std::make_shared<const StepPlan>(std::move(taken));
   SeededRng& rng = process_.environment().rng;
   double factor = slowness_;

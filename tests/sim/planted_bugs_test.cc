@@ -50,6 +50,11 @@ const Planted kPlanted[] = {
     {Plant::kOverLimit, false, {"queue"}},
     {Plant::kMiscount, false, {"metrics"}},
     {Plant::kUnseeded, false, {"unseed"}},
+    {Plant::kForeignBlock, false, {"owner"}},
+    {Plant::kForeignBlock, true, {"owner"}},
+    {Plant::kWrongUsage, false, {"usage"}},
+    {Plant::kStrayMessage, false, {"message"}},
+    {Plant::kTornMessage, false, {"codec"}},
 };
 
 // Runs one seed in a process of its own, for some bugs trip the cores' assertions. The rule that

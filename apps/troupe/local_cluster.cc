@@ -37,6 +37,7 @@ LocalCluster::LocalCluster(const EngineOptions& options, LoadedModel& loaded, co
   gateway_ = std::make_unique<GatewayLoop>(clock, outbox_, metrics,
                                            GatewayOptions{kGatewayEndpoint, kRouterEndpoint},
                                            event_port, timer);
+  gateway_->set_observers([this](const wire::Health& report) { last_health_ = report; }, {});
   // Work stealing polls when idle; sharing sleeps.
   config_.set("scheduler.policy", caf::atom("sharing"));
   config_.set("scheduler.max-threads", kActorThreads);

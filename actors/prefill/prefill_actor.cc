@@ -1,16 +1,11 @@
 #include "actors/prefill/prefill_actor.h"
 
-#include <glog/logging.h>
 #include <caf/event_based_actor.hpp>
 #include <caf/stateful_actor.hpp>
 
-#include "actors/wire/codec.h"
-#include "actors/wire/inbox_actor.h"
 #include "actors/worker/export_actor.h"
-#include "actors/worker/mail_actor.h"
 #include "actors/worker/ports_actor.h"
-#include "actors/worker/refusal_log.h"
-#include "base/limits.h"
+#include "actors/worker/shell_actor.h"
 
 namespace troupe {
 namespace {
@@ -23,12 +18,15 @@ struct PrefillState {
 };
 using Self = caf::stateful_actor<PrefillState>;
 
-void dispatch(PrefillCore& core, RefusalLog& refusals, wire::Message message) {
-  if (auto* refused = std::get_if<wire::Refused>(&message)) return refusals.on_refused(*refused);
-  if (auto* reserved = std::get_if<wire::Reserved>(&message))
-    return core.on_reserved(std::move(*reserved));
-  if (auto* released = std::get_if<wire::Released>(&message)) return core.on_released(*released);
-  LOG(WARNING) << "prefill: dropped a message that is not for a prefill worker";
+bool dispatch(PrefillCore& core, wire::Message message) {
+  if (auto* reserved = std::get_if<wire::Reserved>(&message)) {
+    core.on_reserved(std::move(*reserved));
+  } else if (auto* released = std::get_if<wire::Released>(&message)) {
+    core.on_released(*released);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 caf::behavior prefill(Self* self, const Clock* clock, wire::Outbox* outbox, ServingMetrics* metrics,
@@ -38,35 +36,7 @@ caf::behavior prefill(Self* self, const Clock* clock, wire::Outbox* outbox, Serv
   self->state.exporter = exporter;
   self->state.core =
       std::make_unique<PrefillCore>(*clock, *outbox, *self->state.ports, *metrics, options);
-  self->link_to(device);
-  self->link_to(manager);
-  self->send(self, TickAtom::value);
-  return {
-      [self](const wire::Frame& frame) {
-        auto message = wire::decode(*frame.words);
-        if (!message.ok()) {
-          LOG(WARNING) << "prefill: " << message.status().message();
-          return;
-        }
-        dispatch(*self->state.core, self->state.refusals, std::move(message).value());
-      },
-      [self](const KvReplyBatch& batch) {
-        self->state.core->on_kv_replies(*batch.replies, batch.stats);
-      },
-      [self](const DeviceStepDone& done) { self->state.core->on_step_done(*done.result); },
-      [self](const ExportDone& done) { self->state.core->on_exported(done.landing, done.status); },
-      [self](const wire::PeerLost& lost) { self->state.core->on_peer_lost(lost.node); },
-      [self](TickAtom) {
-        self->delayed_send(self, limits::kHeartbeatInterval, TickAtom::value);
-        self->state.core->on_tick();
-      },
-      [self](DrainAtom) { self->state.core->drain(); },
-      [self](IdleAtom) { return self->state.core->idle(); },
-      [self](LeaveAtom) {
-        self->state.core->leave();
-        return true;
-      },
-  };
+  return worker_shell(self, "prefill", dispatch, device, manager);
 }
 
 }  // namespace

@@ -8,17 +8,16 @@
 #include <optional>
 #include <utility>
 
+#include "actors/gateway/http/accept_loop.h"
 #include "actors/gateway/http/exchange.h"
 #include "actors/gateway/http/http_context.h"
 #include "actors/gateway/http/http_service.h"
-#include "actors/gateway/http/listen_socket.h"
 #include "base/assert.h"
 
 namespace troupe {
 
 namespace {
 
-constexpr kj::Duration kAcceptRetryDelay = 100 * kj::MILLISECONDS;
 // The answer to a connection beyond the limit, from which no request is read.
 std::string too_many_connections() {
   const std::string body =
@@ -40,7 +39,10 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
                                  private kj::HttpServerCallbacks {
  public:
   Impl(kj::LowLevelAsyncIoProvider& io, HttpContext context)
-      : io_(io), context_(std::move(context)), connections_(make_task_set()) {
+      : context_(std::move(context)),
+        connections_(make_task_set()),
+        accept_loop_(io, context_.timer, "HTTP",
+                     [this](kj::Own<kj::AsyncIoStream> connection) { take(kj::mv(connection)); }) {
     kj::HttpServerSettings settings;
     settings.headerTimeout = to_kj(context_.load.limits().header_timeout);
     settings.pipelineTimeout = to_kj(context_.load.limits().keep_alive);
@@ -55,20 +57,11 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
   }
 
   Result<uint16_t> listen(const std::string& host, uint16_t port) {
-    TROUPE_ASSERT(listener_.get() == nullptr, host, port);
-    TROUPE_ASSIGN_OR_RETURN(ListenSocket socket, open_listen_socket(host, port));
-    listener_ = io_.wrapListenSocketFd(kj::mv(socket.fd),
-                                       kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC |
-                                           kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
-    accepting_ = accept_loop().eagerlyEvaluate([](kj::Exception&& e) {
-      LOG(ERROR) << "the HTTP port takes no more connections: " << kj::str(e).cStr();
-    });
-    return socket.port;
+    return accept_loop_.listen(host, port);
   }
 
   kj::Promise<void> drain(Duration grace) {
-    accepting_ = nullptr;
-    listener_ = nullptr;
+    accept_loop_.stop();
     drained_ = server_->drain().fork();
     const kj::Duration limit = static_cast<int64_t>(grace.count()) * kj::NANOSECONDS;
     auto late = context_.timer.afterDelay(limit).then([this] {
@@ -88,21 +81,6 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
  private:
   kj::Own<kj::TaskSet> make_task_set() {
     return kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this));
-  }
-
-  kj::Promise<void> accept_loop() {
-    return listener_->accept()
-        .then(
-            [this](kj::Own<kj::AsyncIoStream> connection) -> kj::Promise<void> {
-              take(kj::mv(connection));
-              return kj::READY_NOW;
-            },
-            // Such as too many open files: passes when connections close.
-            [this](kj::Exception&& e) -> kj::Promise<void> {
-              LOG(ERROR) << "cannot accept a connection: " << kj::str(e.getDescription()).cStr();
-              return context_.timer.afterDelay(kAcceptRetryDelay);
-            })
-        .then([this] { return accept_loop(); });
   }
 
   void take(kj::Own<kj::AsyncIoStream> connection) {
@@ -181,13 +159,11 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
     return send_error(context_, facts, response, error);
   }
 
-  kj::LowLevelAsyncIoProvider& io_;
   HttpContext context_;
   uint32_t open_connections_ = 0;
   kj::Own<kj::HttpServer> server_;
   kj::Own<kj::TaskSet> connections_;  // before the server in destruction: they run inside it
-  kj::Own<kj::ConnectionReceiver> listener_;
-  kj::Promise<void> accepting_ = nullptr;
+  AcceptLoop accept_loop_;
   kj::ForkedPromise<void> drained_ = nullptr;
 };
 

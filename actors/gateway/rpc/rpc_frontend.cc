@@ -14,7 +14,7 @@
 #include <set>
 #include <utility>
 
-#include "actors/gateway/http/listen_socket.h"
+#include "actors/gateway/http/accept_loop.h"
 #include "actors/gateway/rpc/rpc_context.h"
 #include "actors/gateway/rpc/rpc_exchange.h"
 #include "actors/gateway/rpc/rpc_limits.h"
@@ -26,7 +26,6 @@ namespace troupe {
 
 namespace {
 
-constexpr kj::Duration kAcceptRetryDelay = 100 * kj::MILLISECONDS;
 // Between looks at whether everything has been given, while draining.
 constexpr kj::Duration kDrainPoll = 5 * kj::MILLISECONDS;
 
@@ -65,13 +64,14 @@ void keep_alive(kj::AsyncIoStream& connection) {
 class RpcFrontend::Impl final : private kj::TaskSet::ErrorHandler {
  public:
   Impl(kj::LowLevelAsyncIoProvider& io, RpcContext context)
-      : io_(io),
-        context_(std::move(context)),
+      : context_(std::move(context)),
         bootstrap_(kj::heap<ServingService>(context_)),
-        connections_(make_task_set()) {}
+        connections_(make_task_set()),
+        accept_loop_(io, context_.timer, "RPC",
+                     [this](kj::Own<kj::AsyncIoStream> connection) { take(kj::mv(connection)); }) {}
 
   ~Impl() noexcept {
-    accepting_ = nullptr;
+    accept_loop_.stop();
     connections_ = nullptr;
     while (!context_.exchanges.empty()) {
       RpcExchange* exchange = *context_.exchanges.begin();
@@ -81,20 +81,11 @@ class RpcFrontend::Impl final : private kj::TaskSet::ErrorHandler {
   }
 
   Result<uint16_t> listen(const std::string& host, uint16_t port) {
-    TROUPE_ASSERT(listener_.get() == nullptr, host, port);
-    TROUPE_ASSIGN_OR_RETURN(ListenSocket socket, open_listen_socket(host, port));
-    listener_ = io_.wrapListenSocketFd(kj::mv(socket.fd),
-                                       kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC |
-                                           kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
-    accepting_ = accept_loop().eagerlyEvaluate([](kj::Exception&& e) {
-      LOG(ERROR) << "the RPC port takes no more connections: " << kj::str(e).cStr();
-    });
-    return socket.port;
+    return accept_loop_.listen(host, port);
   }
 
   kj::Promise<void> drain(Duration grace) {
-    accepting_ = nullptr;
-    listener_ = nullptr;
+    accept_loop_.stop();
     context_.draining = true;
     const kj::Duration limit = static_cast<int64_t>(grace.count()) * kj::NANOSECONDS;
     const kj::Duration flush = context_.load.limits().abort_flush.count() * kj::MILLISECONDS;
@@ -147,21 +138,6 @@ class RpcFrontend::Impl final : private kj::TaskSet::ErrorHandler {
     return kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this));
   }
 
-  kj::Promise<void> accept_loop() {
-    return listener_->accept()
-        .then(
-            [this](kj::Own<kj::AsyncIoStream> socket) -> kj::Promise<void> {
-              take(kj::mv(socket));
-              return kj::READY_NOW;
-            },
-            // Such as too many open files: passes when connections close.
-            [this](kj::Exception&& e) -> kj::Promise<void> {
-              LOG(ERROR) << "cannot accept a connection: " << kj::str(e.getDescription()).cStr();
-              return context_.timer.afterDelay(kAcceptRetryDelay);
-            })
-        .then([this] { return accept_loop(); });
-  }
-
   void take(kj::Own<kj::AsyncIoStream> socket) {
     std::optional<LoadTicket> ticket = context_.load.open_connection();
     if (!ticket) {
@@ -198,13 +174,11 @@ class RpcFrontend::Impl final : private kj::TaskSet::ErrorHandler {
     VLOG(1) << "rpc connection ended: " << kj::str(e.getDescription()).cStr();
   }
 
-  kj::LowLevelAsyncIoProvider& io_;
   RpcContext context_;
   rpc::Serving::Client bootstrap_;
   std::set<Connection*> open_;
   kj::Own<kj::TaskSet> connections_;
-  kj::Own<kj::ConnectionReceiver> listener_;
-  kj::Promise<void> accepting_ = nullptr;
+  AcceptLoop accept_loop_;
 };
 
 RpcFrontend::RpcFrontend(kj::LowLevelAsyncIoProvider& io, kj::Timer& timer, Generator& generator,

@@ -6,9 +6,13 @@
 
 namespace troupe {
 
-ChatTemplate::ChatTemplate(std::unique_ptr<const chat_template::Program> program,
+ChatTemplate::ChatTemplate(std::string source,
+                           std::unique_ptr<const chat_template::Program> program,
                            ChatTemplateLimits limits)
-    : program_(std::move(program)), limits_(limits) {}
+    : source_(std::move(source)),
+      program_(std::move(program)),
+      traits_(*program_),
+      limits_(limits) {}
 
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
@@ -17,7 +21,7 @@ ChatTemplate::~ChatTemplate() = default;
 Result<ChatTemplate> ChatTemplate::compile(std::string source, ChatTemplateLimits limits) {
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<const chat_template::Program> program,
                           chat_template::parse(source, limits));
-  return ChatTemplate(std::move(program), limits);
+  return ChatTemplate(std::move(source), std::move(program), limits);
 }
 
 Result<std::vector<TemplatePiece>> ChatTemplate::render(const TemplateValue& context,
@@ -38,8 +42,12 @@ Result<std::vector<TemplatePiece>> ChatTemplate::render(const TemplateValue& con
   return pieces;
 }
 
-bool ChatTemplate::mentions(std::string_view variable) const {
-  return program_->variables.contains(std::string(variable));
+const TemplateTraits& ChatTemplate::traits() const {
+  return traits_;
+}
+
+const std::string& ChatTemplate::source() const {
+  return source_;
 }
 
 }  // namespace troupe

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/chat_template/limits.h"
+#include "engine/chat_template/template_traits.h"
 #include "engine/chat_template/value.h"
 #include "troupe/status.h"
 
@@ -47,18 +48,23 @@ class ChatTemplate {
   [[nodiscard]] Result<std::vector<TemplatePiece>> render(const TemplateValue& context,
                                                           int64_t unix_seconds) const;
 
-  // Whether the template reads a variable of this name, e.g. "tools": one that does not ask for
-  // tools silently drops them, which a caller may want to refuse.
-  [[nodiscard]] bool mentions(std::string_view variable) const;
+  // What the template can express, read from its syntax tree: one that does not ask for tools
+  // silently drops them, which a caller may want to refuse.
+  [[nodiscard]] const TemplateTraits& traits() const;
+  // As given to compile().
+  [[nodiscard]] const std::string& source() const;
 
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
   ~ChatTemplate();
 
  private:
-  ChatTemplate(std::unique_ptr<const chat_template::Program> program, ChatTemplateLimits limits);
+  ChatTemplate(std::string source, std::unique_ptr<const chat_template::Program> program,
+               ChatTemplateLimits limits);
 
+  std::string source_;
   std::unique_ptr<const chat_template::Program> program_;
+  TemplateTraits traits_;
   ChatTemplateLimits limits_;
 };
 

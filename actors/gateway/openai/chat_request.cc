@@ -1,0 +1,135 @@
+#include "actors/gateway/openai/request.h"
+
+#include <utility>
+
+#include "actors/gateway/openai/common_fields.h"
+#include "actors/gateway/openai/known_fields.h"
+#include "actors/gateway/openai/messages.h"
+#include "actors/gateway/openai/request_limits.h"
+#include "engine/sample/validate.h"
+
+namespace troupe {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using enum FieldUse;
+
+constexpr KnownField kChatFields[] = {
+    {"model"},
+    {"messages"},
+    {"temperature"},
+    {"top_p"},
+    {"top_k"},
+    {"min_p"},
+    {"repetition_penalty"},
+    {"presence_penalty"},
+    {"frequency_penalty"},
+    {"logit_bias"},
+    {"seed"},
+    {"n"},
+    {"stop"},
+    {"stop_token_ids"},
+    {"include_stop_str_in_output"},
+    {"ignore_eos"},
+    {"min_tokens"},
+    {"max_tokens"},
+    {"max_completion_tokens"},
+    {"logprobs"},
+    {"top_logprobs"},
+    {"stream"},
+    {"stream_options"},
+    {"cache_salt"},
+    {"response_format"},
+    {"tools"},
+    {"tool_choice"},
+    {"modalities"},
+    {"priority"},
+    {"skip_special_tokens"},
+    {"user", kTolerated},
+    {"store", kTolerated},
+    {"metadata", kTolerated},
+    {"service_tier", kTolerated},
+    {"parallel_tool_calls", kTolerated},
+    {"safety_identifier", kTolerated},
+    {"prompt_cache_key", kTolerated},
+    {"prompt_cache_retention", kTolerated},
+    {"functions", kUnsupported},
+    {"function_call", kUnsupported},
+    {"audio", kUnsupported},
+    {"prediction", kUnsupported},
+    {"reasoning_effort", kUnsupported},
+    {"verbosity", kUnsupported},
+    {"web_search_options", kUnsupported},
+    {"echo", kUnsupported},
+    {"chat_template", kUnsupported},
+    {"chat_template_kwargs", kUnsupported},
+    {"continue_final_message", kUnsupported},
+    {"structured_outputs", kUnsupported},
+    {"prompt_logprobs", kUnsupported},
+    {"use_beam_search", kUnsupported},
+    {"bad_words", kUnsupported},
+    {"allowed_token_ids", kUnsupported},
+};
+
+Status check_tools(const FieldReader& fields) {
+  const Json* tools = fields.find("tools");
+  const Json* choice = fields.find("tool_choice");
+  if (tools != nullptr && !tools->is_array()) {
+    return bad_value("tools", "must be an array", *tools);
+  }
+  if (choice != nullptr && !choice->is_string() && !choice->is_object()) {
+    return bad_value("tool_choice", "must be a string or an object", *choice);
+  }
+  const bool none = choice != nullptr && *choice == "none";
+  if (choice != nullptr && !none && (tools == nullptr || tools->empty())) {
+    return invalid_argument("tool_choice needs tools; remove it, or send \"none\"", "tool_choice");
+  }
+  if (tools != nullptr && !tools->empty() && !none) {
+    return Status(StatusCode::kUnsupported,
+                  "tools are not supported by this server yet; remove them, or send tool_choice "
+                  "\"none\"",
+                  "tools");
+  }
+  if (const Json* value = fields.find("modalities");
+      value != nullptr && *value != Json::array({"text"})) {
+    return Status(StatusCode::kUnsupported, "modalities must be [\"text\"]", "modalities");
+  }
+  return ok_status();
+}
+
+Status parse_chat_logprobs(const FieldReader& fields, SamplingParams& out) {
+  bool logprobs = false;
+  std::optional<int64_t> top;
+  TROUPE_RETURN_IF_ERROR(fields.read("logprobs", logprobs));
+  TROUPE_RETURN_IF_ERROR(fields.read("top_logprobs", 0, kLogprobsMax, top));
+  if (top && !logprobs) {
+    return invalid_argument("top_logprobs needs logprobs to be true", "top_logprobs");
+  }
+  if (logprobs) out.logprobs = static_cast<int32_t>(top.value_or(0));
+  return ok_status();
+}
+
+}  // namespace
+
+Result<GenerationBody> parse_chat_body(std::string_view body,
+                                       std::span<const RequestRules> models) {
+  TROUPE_ASSIGN_OR_RETURN(const Json object, parse_object(body));
+  return check_chat(object, models);
+}
+
+Result<GenerationBody> check_chat(const Json& object, std::span<const RequestRules> models) {
+  TROUPE_RETURN_IF_ERROR(check_known_fields(object, "", kChatFields));
+  const FieldReader fields(object, "");
+  GenerationBody out;
+  out.api = Api::kChat;
+  TROUPE_ASSIGN_OR_RETURN(out.model, find_model(fields, models, ModelField::kRequired));
+  const RequestRules& rules = models[out.model];
+  TROUPE_RETURN_IF_ERROR(parse_common(fields, rules, out));
+  TROUPE_RETURN_IF_ERROR(parse_chat_logprobs(fields, out.sampling));
+  TROUPE_RETURN_IF_ERROR(check_tools(fields));
+  TROUPE_ASSIGN_OR_RETURN(out.messages, parse_messages(fields.find("messages")));
+  return out;
+}
+
+}  // namespace troupe

@@ -68,7 +68,7 @@ INCLUDES = [
 FOREIGN_WORDS = re.compile(
     r"/wo[r]k/|/tm[p]/|\.libr[a]ry/|(?i:\bthis sess[i]on\b|\bsess[i]ons? (of|that|before|after)\b"
     r"|\biss[u]e #?\d+|\bthe bri[e]f\b|\bpypi\.o[r]g|pythonhost[e]d\.org|deb\.deb[i]an\.org"
-    r"|registry\.npm[j]s|\bclaud[e]\b|\banthrop[i]c\b)")
+    r"|registry\.npm[j]s|\bclaud[e]\b)")
 TEXT_SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".py", ".md", ".txt", ".cmake", ".capnp", ".json",
                  ".sh", ".yml", ".toml", ".service", ""}
 TODO_KINDS = {"soon", "perf", "test", "port"}

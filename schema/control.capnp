@@ -80,6 +80,9 @@ struct Request {
   sequences @4 :List(Sequence);
   cacheSalt @5 :Text;    # prefixes are shared only within one salt
   acceptedNs @6 :Int64;  # gateway's clock
+  model @7 :Text;
+  # Digest of the model that shall answer, as in heartbeats. Empty, as from a gateway that knows one
+  # model only: the cluster's, while it has one.
 }
 
 struct Accepted {
@@ -199,7 +202,7 @@ struct Heartbeat {
   role @5 :Role;
   draining @6 :Bool;      # finishes what it has, takes nothing new
   left @7 :Bool;          # the last heartbeat of this life
-  model @8 :Text;         # digest of the model file; workers of one cluster have the same
+  model @8 :Text;         # digest of the model file; requests for it, and no others, come here
   contextTokens @9 :UInt32;
   load @10 :Load;
 }
@@ -216,7 +219,8 @@ struct Load {
 }
 
 struct Refused {
-  # router -> worker: its heartbeat does not fit this cluster (another model). It is not used.
+  # router -> worker: its heartbeat does not fit this cluster, or its model's names are another's
+  # there already. In the first case it is not used.
   reason @0 :Text;  # names both values
 }
 
@@ -230,6 +234,7 @@ struct WorkerStatus {
   requests @6 :UInt32;     # that this router has in flight there
   heardMs @7 :UInt32;      # since its last heartbeat
   load @8 :Load;
+  model @9 :Text;          # digest
 }
 
 struct Health {
@@ -258,6 +263,8 @@ struct Described {
   name @1 :Text;           # of the model file, without folder and ending
   contextTokens @2 :UInt32;
   header @3 :Data;         # the GGUF file up to its tensors' data: metadata and tensor list
+  servedNames @4 :List(Text);
+  # What requests may call it, the first as its name in lists; empty: `name`.
 }
 
 struct Message {

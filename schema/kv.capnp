@@ -56,6 +56,7 @@ struct Reserved {
   # The landing is `[layer][block]` with blocks firstBlock … ⌈tokens / 16⌉ - 1, each of `blockBytes`.
   layers @8 :UInt32;
   blockBytes @9 :UInt64;
+  model @10 :Text;  # digest; a worker with another one refuses, for its KV means something else
 }
 
 struct Prefilled {

@@ -144,6 +144,7 @@ void write(const Request& in, schema::Request::Builder out) {
   }
   out.setCacheSalt(in.cache_salt);
   out.setAcceptedNs(to_ns(in.accepted));
+  out.setModel(in.model);
 }
 
 Request read(schema::Request::Reader in) {
@@ -157,6 +158,7 @@ Request read(schema::Request::Reader in) {
   }
   out.cache_salt = in.getCacheSalt().cStr();
   out.accepted = from_ns(in.getAcceptedNs());
+  out.model = in.getModel().cStr();
   return out;
 }
 

@@ -17,6 +17,7 @@ void write(const Reserved& in, schema::Reserved::Builder out) {
   out.setDeadlineMs(static_cast<uint32_t>(in.deadline.count()));
   out.setLayers(in.layers);
   out.setBlockBytes(in.block_bytes);
+  out.setModel(in.model);
 }
 
 Reserved read(schema::Reserved::Reader in) {
@@ -32,6 +33,7 @@ Reserved read(schema::Reserved::Reader in) {
   out.deadline = std::chrono::milliseconds(in.getDeadlineMs());
   out.layers = in.getLayers();
   out.block_bytes = in.getBlockBytes();
+  out.model = in.getModel().cStr();
   return out;
 }
 

@@ -51,6 +51,7 @@ void write(const WorkerStatus& in, schema::WorkerStatus::Builder out) {
   out.setRequests(in.requests);
   out.setHeardMs(static_cast<uint32_t>(in.heard.count()));
   write(in.load, out.initLoad());
+  out.setModel(in.model);
 }
 
 WorkerStatus read(schema::WorkerStatus::Reader in) {
@@ -64,6 +65,7 @@ WorkerStatus read(schema::WorkerStatus::Reader in) {
   out.requests = in.getRequests();
   out.heard = std::chrono::milliseconds(in.getHeardMs());
   out.load = read(in.getLoad());
+  out.model = in.getModel().cStr();
   return out;
 }
 
@@ -119,12 +121,15 @@ void write(const Described& in, schema::Described::Builder out) {
   out.setContextTokens(in.context_tokens);
   out.setHeader(
       kj::arrayPtr(reinterpret_cast<const kj::byte*>(in.header.data()), in.header.size()));
+  auto names = out.initServedNames(static_cast<uint32_t>(in.served_names.size()));
+  for (uint32_t i = 0; i < names.size(); ++i) names.set(i, in.served_names[i]);
 }
 
 Described read(schema::Described::Reader in) {
-  Described out{in.getModel().cStr(), in.getName().cStr(), in.getContextTokens(), {}};
+  Described out{in.getModel().cStr(), in.getName().cStr(), in.getContextTokens(), {}, {}};
   const auto* bytes = reinterpret_cast<const std::byte*>(in.getHeader().begin());
   out.header.assign(bytes, bytes + in.getHeader().size());
+  for (const auto name : in.getServedNames()) out.served_names.emplace_back(name.cStr());
   return out;
 }
 

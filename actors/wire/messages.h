@@ -41,6 +41,7 @@ struct Request {
   std::vector<Sequence> sequences;
   std::string cache_salt;
   TimePoint accepted{};
+  std::string model;  // digest, or empty: the only one
   bool operator==(const Request&) const = default;
 };
 
@@ -154,6 +155,7 @@ struct WorkerStatus {
   uint32_t requests = 0;
   std::chrono::milliseconds heard{0};  // since its last heartbeat
   Load load;
+  std::string model;  // digest
   bool operator==(const WorkerStatus&) const = default;
 };
 
@@ -179,7 +181,8 @@ struct Described {
   std::string model;  // digest
   std::string name;
   uint32_t context_tokens = 0;
-  std::vector<std::byte> header;  // of the GGUF file
+  std::vector<std::byte> header;          // of the GGUF file
+  std::vector<std::string> served_names;  // empty: `name`
   bool operator==(const Described&) const = default;
 };
 
@@ -196,6 +199,7 @@ struct Reserved {
   std::chrono::milliseconds deadline{0};
   uint32_t layers = 0;
   uint64_t block_bytes = 0;  // of one layer
+  std::string model;         // digest
   bool operator==(const Reserved&) const = default;
 };
 

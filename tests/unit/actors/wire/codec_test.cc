@@ -38,7 +38,8 @@ Request full_request() {
           {1, 2, 49151},
           {{SequenceId(8), full_params()}, {SequenceId(9), {}}},
           "salt",
-          at(123456789)};
+          at(123456789),
+          "digest"};
 }
 
 Load full_load() {
@@ -60,8 +61,8 @@ Heartbeat full_heartbeat() {
 }
 
 WorkerStatus full_worker_status() {
-  return {WorkerId(3), "10.0.0.7:7000/worker",        Role::kPrefill, true, "ready", 12,
-          6,           std::chrono::milliseconds(40), full_load()};
+  return {WorkerId(3), "10.0.0.7:7000/worker",        Role::kPrefill, true,    "ready", 12,
+          6,           std::chrono::milliseconds(40), full_load(),    "digest"};
 }
 
 std::vector<Message> every_message() {
@@ -109,7 +110,8 @@ std::vector<Message> every_message() {
                    3,
                    std::chrono::milliseconds(1500),
                    30,
-                   12288},
+                   12288,
+                   "digest"},
           Prefilled{0xfedcba9876543210,
                     {StatusCode::kUnavailable, "the device failed", ""},
                     32,
@@ -120,7 +122,11 @@ std::vector<Message> every_message() {
           Refused{"model: this cluster has X, the worker has Y"},
           Observe{"10.0.0.7:7002/monitor"},
           Describe{"10.0.0.7:7000/models"},
-          Described{"digest", "SmolLM2", 8192, {std::byte{'G'}, std::byte{0}, std::byte{255}}}};
+          Described{"digest",
+                    "SmolLM2",
+                    8192,
+                    {std::byte{'G'}, std::byte{0}, std::byte{255}},
+                    {"smol", "a second name"}}};
 }
 
 BOOST_AUTO_TEST_SUITE(codec)

@@ -205,6 +205,7 @@ struct Heartbeat {
   model @8 :Text;         # digest of the model file; requests for it, and no others, come here
   contextTokens @9 :UInt32;
   load @10 :Load;
+  modelName @11 :Text;    # the first of its names, for people
 }
 
 struct Load {
@@ -235,6 +236,7 @@ struct WorkerStatus {
   heardMs @7 :UInt32;      # since its last heartbeat
   load @8 :Load;
   model @9 :Text;          # digest
+  modelName @10 :Text;     # for people
 }
 
 struct Health {

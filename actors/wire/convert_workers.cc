@@ -52,6 +52,7 @@ void write(const WorkerStatus& in, schema::WorkerStatus::Builder out) {
   out.setHeardMs(static_cast<uint32_t>(in.heard.count()));
   write(in.load, out.initLoad());
   out.setModel(in.model);
+  out.setModelName(in.model_name);
 }
 
 WorkerStatus read(schema::WorkerStatus::Reader in) {
@@ -66,6 +67,7 @@ WorkerStatus read(schema::WorkerStatus::Reader in) {
   out.heard = std::chrono::milliseconds(in.getHeardMs());
   out.load = read(in.getLoad());
   out.model = in.getModel().cStr();
+  out.model_name = in.getModelName().cStr();
   return out;
 }
 
@@ -83,6 +85,7 @@ void write(const Heartbeat& in, schema::Heartbeat::Builder out) {
   out.setModel(in.model);
   out.setContextTokens(in.context_tokens);
   write(in.load, out.initLoad());
+  out.setModelName(in.model_name);
 }
 
 Heartbeat read(schema::Heartbeat::Reader in) {
@@ -98,6 +101,7 @@ Heartbeat read(schema::Heartbeat::Reader in) {
   out.model = in.getModel().cStr();
   out.context_tokens = in.getContextTokens();
   out.load = read(in.getLoad());
+  out.model_name = in.getModelName().cStr();
   return out;
 }
 

@@ -137,6 +137,7 @@ struct Heartbeat {
   std::string model;  // digest
   uint32_t context_tokens = 0;
   Load load;
+  std::string model_name;  // for people
   bool operator==(const Heartbeat&) const = default;
 };
 
@@ -155,7 +156,8 @@ struct WorkerStatus {
   uint32_t requests = 0;
   std::chrono::milliseconds heard{0};  // since its last heartbeat
   Load load;
-  std::string model;  // digest
+  std::string model;       // digest
+  std::string model_name;  // for people
   bool operator==(const WorkerStatus&) const = default;
 };
 

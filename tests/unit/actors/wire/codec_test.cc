@@ -57,7 +57,8 @@ Heartbeat full_heartbeat() {
           true,
           "digest",
           8192,
-          full_load()};
+          full_load(),
+          "smol"};
 }
 
 WorkerStatus full_worker_status() {

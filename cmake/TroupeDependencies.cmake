@@ -1,4 +1,4 @@
-# What the product and its tests are built with; all of it comes from Debian 12.
+# What the product and its tests are built with; all of it comes from Debian 12, xgrammar excepted.
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -20,3 +20,5 @@ find_library(CAF_CORE_LIBRARY caf_core REQUIRED)
 add_library(caf_core INTERFACE)
 target_include_directories(caf_core SYSTEM INTERFACE ${CAF_INCLUDE_DIR})
 target_link_libraries(caf_core INTERFACE ${CAF_CORE_LIBRARY} Threads::Threads)
+
+include(Xgrammar)

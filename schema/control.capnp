@@ -64,6 +64,24 @@ struct SamplingParams {
   maxTokens @12 :UInt32;
   logprobs @13 :Int32 = -1;
   promptLogprobs @14 :Int32 = -1;
+  grammar @15 :Grammar;  # absent: free text
+}
+
+enum GrammarKind {
+  none @0;
+  jsonObject @1;
+  jsonSchema @2;
+  regex @3;
+  choice @4;
+  ebnf @5;
+  structuralTag @6;
+}
+
+struct Grammar {
+  # engine/grammar/grammar_spec.h tells what the text of each kind is. Checked by the gateway;
+  # compiled by the decode worker, which ends the request if it cannot.
+  kind @0 :GrammarKind;
+  text @1 :Text;
 }
 
 struct Sequence {

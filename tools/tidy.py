@@ -72,7 +72,7 @@ FOREIGN_WORDS = re.compile(
 TEXT_SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".py", ".md", ".txt", ".cmake", ".capnp", ".json",
                  ".sh", ".yml", ".toml", ".service", ""}
 TODO_KINDS = {"soon", "perf", "test", "port"}
-SKIPPED_FOLDERS = {".git", ".venv", ".cache", "build", "models", "__pycache__"}
+SKIPPED_FOLDERS = {".git", ".venv", ".cache", ".deps", "build", "models", "__pycache__"}
 # What is compared byte for byte with someone else's words may say anything.
 DATA_FOLDERS = re.compile(r"^tests/(golden|fuzz/corpus)/|(^|/)corpus/|(^|/)LICENSE$")
 

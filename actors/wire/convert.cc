@@ -13,6 +13,8 @@ using convert::write;
 static_assert(static_cast<int>(schema::Stop::FINISHED) == static_cast<int>(Stop::kFinished));
 static_assert(static_cast<int>(schema::FinishReason::LENGTH) ==
               static_cast<int>(FinishReason::kLength));
+static_assert(static_cast<int>(schema::GrammarKind::STRUCTURAL_TAG) ==
+              static_cast<int>(GrammarKind::kStructuralTag));
 
 void write(const SamplingParams& in, schema::SamplingParams::Builder out) {
   out.setTemperature(in.temperature);
@@ -35,6 +37,11 @@ void write(const SamplingParams& in, schema::SamplingParams::Builder out) {
   out.setMaxTokens(in.max_tokens);
   out.setLogprobs(in.logprobs);
   out.setPromptLogprobs(in.prompt_logprobs);
+  if (!in.grammar.empty()) {
+    auto grammar = out.initGrammar();
+    grammar.setKind(static_cast<schema::GrammarKind>(in.grammar.kind));
+    grammar.setText(in.grammar.text);
+  }
 }
 
 SamplingParams read(schema::SamplingParams::Reader in) {
@@ -56,6 +63,13 @@ SamplingParams read(schema::SamplingParams::Reader in) {
   out.max_tokens = in.getMaxTokens();
   out.logprobs = in.getLogprobs();
   out.prompt_logprobs = in.getPromptLogprobs();
+  if (in.hasGrammar()) {
+    const auto kind = static_cast<uint16_t>(in.getGrammar().getKind());
+    KJ_REQUIRE(kind <= static_cast<uint16_t>(GrammarKind::kStructuralTag), "unknown grammar", kind);
+    out.grammar.kind = static_cast<GrammarKind>(kind);
+    const auto text = in.getGrammar().getText();
+    out.grammar.text.assign(text.begin(), text.end());
+  }
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "engine/grammar/grammar_spec.h"
 
 namespace troupe {
 
@@ -30,6 +31,8 @@ struct SamplingParams {
   int32_t logprobs = -1;
   // As `logprobs`, for each token of the prompt (`echo` with `logprobs`).
   int32_t prompt_logprobs = -1;
+
+  GrammarSpec grammar;  // which texts the output may be
 
   bool operator==(const SamplingParams&) const = default;
 };

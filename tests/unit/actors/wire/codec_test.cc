@@ -28,6 +28,7 @@ SamplingParams full_params() {
   params.max_tokens = 99;
   params.logprobs = 5;
   params.prompt_logprobs = 0;
+  params.grammar = {GrammarKind::kJsonSchema, R"({"type":"object"})"};
   return params;
 }
 

@@ -32,31 +32,36 @@ class GenerationRun::Choice final {
     for (const SampledToken& token : tokens) {
       if (text_.stopped()) break;  // sampled behind the stop string: not part of the answer
       tokens_.push_back({token, offset_base_ + text_.characters(), true});
-      pending_ += text_.append(token.token);
+      add_text(text_.append(token.token));
     }
   }
 
   // A stop string that is found only now, behind one that could have been longer, is still a stop.
   void finish(FinishReason reason) {
     TROUPE_ASSERT(!finished(), index_);
-    pending_ += text_.finish();
-    reason_ = text_.stopped() ? FinishReason::kStop : reason;
+    add_text(text_.finish());
+    const bool stopped = text_.stopped() || reason == FinishReason::kStop;
+    end_ = stopped ? AnswerEnd::kStop : AnswerEnd::kLength;
   }
 
   [[nodiscard]] bool stopped() const { return text_.stopped(); }
-  [[nodiscard]] bool finished() const { return reason_.has_value(); }
+  [[nodiscard]] bool finished() const { return end_.has_value(); }
   [[nodiscard]] uint32_t token_count() const { return text_.token_count(); }
 
  private:
   friend class Prompt;
+
+  void add_text(std::string text) {
+    if (!text.empty()) pending_.push_back({AnswerPartKind::kText, 0, std::move(text), {}});
+  }
 
   uint32_t index_;
   size_t offset_base_;  // characters of the echoed prompt
   ChoiceText text_;
   // Not given yet.
   std::vector<ChoiceToken> tokens_;
-  std::string pending_;
-  std::optional<FinishReason> reason_;
+  std::vector<AnswerPart> pending_;
+  std::optional<AnswerEnd> end_;
   std::optional<uint32_t> cached_tokens_;
   bool begun_ = false;
   bool closed_ = false;  // its end has been given
@@ -199,14 +204,15 @@ class GenerationRun::Prompt final : public GenerationListener {
     const bool first = !std::exchange(choice.begun_, true);
     std::vector<ChoiceToken> prompt;
     if (first && run_.body_.echo) {
-      choice.pending_.insert(0, prepared_.echo_text);
+      AnswerPart echoed{AnswerPartKind::kText, 0, prepared_.echo_text, {}};
+      if (!echoed.text.empty()) choice.pending_.insert(choice.pending_.begin(), echoed);
       if (wants_scores()) prompt = scored_prompt();
     }
     choice.closed_ = choice.finished();
-    const std::string text = std::exchange(choice.pending_, {});
+    const std::vector<AnswerPart> parts = std::exchange(choice.pending_, {});
     const std::vector<ChoiceToken> tokens = std::exchange(choice.tokens_, {});
-    if (!first && text.empty() && tokens.empty() && !choice.finished()) return;
-    run_.give({choice.index_, first, text, prompt, tokens, choice.reason_});
+    if (!first && parts.empty() && tokens.empty() && !choice.finished()) return;
+    run_.give({choice.index_, first, parts, prompt, tokens, choice.end_});
   }
 
   [[nodiscard]] std::vector<ChoiceToken> scored_prompt() const {

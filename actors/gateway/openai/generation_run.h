@@ -13,6 +13,7 @@
 #include "actors/gateway/generation.h"
 #include "actors/gateway/openai/prepared_request.h"
 #include "actors/gateway/openai/usage_totals.h"
+#include "actors/gateway/tools/answer_parts.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace troupe {
@@ -30,10 +31,10 @@ struct ChoiceToken {
 struct ChoiceDelta {
   uint32_t index = 0;
   bool first = false;                   // nothing of this choice was given before
-  std::string_view text;                // whole characters; what may become a stop string waits
+  std::span<const AnswerPart> parts;    // in order; what may become a stop string or marker waits
   std::span<const ChoiceToken> prompt;  // first only, with echo and log-probabilities
   std::span<const ChoiceToken> tokens;  // also those whose text is held back, cut or hidden
-  std::optional<FinishReason> finish;   // nothing of this choice comes after it
+  std::optional<AnswerEnd> finish;      // nothing of this choice comes after it
 };
 
 class GenerationRun;

@@ -8,8 +8,17 @@ namespace troupe {
 
 namespace {
 
-std::string_view to_text(FinishReason reason) {
-  return reason == FinishReason::kStop ? "stop" : "length";
+std::string_view to_text(AnswerEnd end) {
+  switch (end) {
+    case AnswerEnd::kStop:
+      return "stop";
+    case AnswerEnd::kLength:
+      return "length";
+    case AnswerEnd::kToolCalls:
+      return "tool_calls";
+  }
+  TROUPE_ASSERT(false, static_cast<int>(end));
+  return {};
 }
 
 }  // namespace
@@ -31,9 +40,11 @@ void JsonAnswer::on_delta(const ChoiceDelta& delta, const GenerationRun& run) {
   if (delta.first && api_ == Api::kChat) sink_.on_event(format_.role_event(delta.index, usage));
   LogprobsFormat logprobs(tokenizer_, api_);
   append_logprobs(delta, logprobs);
-  if (!delta.text.empty() || !logprobs.empty()) {
+  std::string text;
+  for (const AnswerPart& part : delta.parts) text += part.text;
+  if (!text.empty() || !logprobs.empty()) {
     const std::string scores = logprobs.empty() ? "" : logprobs.take();
-    sink_.on_event(format_.text_event({delta.index, delta.text, scores, {}}, usage));
+    sink_.on_event(format_.text_event({delta.index, text, scores, {}}, usage));
   }
   if (delta.finish) {
     sink_.on_event(format_.finish_event(delta.index, to_text(*delta.finish), usage));
@@ -43,7 +54,7 @@ void JsonAnswer::on_delta(const ChoiceDelta& delta, const GenerationRun& run) {
 void JsonAnswer::gather(const ChoiceDelta& delta) {
   while (parts_.size() <= delta.index) parts_.push_back({{}, {tokenizer_, api_}, {}});
   Part& part = parts_[delta.index];
-  part.text += delta.text;
+  for (const AnswerPart& piece : delta.parts) part.text += piece.text;
   append_logprobs(delta, part.logprobs);
   if (delta.finish) part.finish = delta.finish;
 }

@@ -41,7 +41,7 @@ class JsonAnswer final : public RunSink {
   struct Part {
     std::string text;
     LogprobsFormat logprobs;
-    std::optional<FinishReason> finish;
+    std::optional<AnswerEnd> finish;
   };
 
   void gather(const ChoiceDelta& delta);

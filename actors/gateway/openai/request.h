@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/gateway/text/stop_matcher.h"
+#include "actors/gateway/tools/tool_request.h"
 #include "base/ids.h"
 #include "engine/sample/sampling_params.h"
 #include "troupe/status.h"
@@ -54,6 +55,7 @@ struct GenerationBody {
 
   // Chat: the normalised messages (see parse_messages).
   nlohmann::ordered_json messages;
+  ToolRequest tools;
   // Completions: at least one.
   std::vector<RawPrompt> prompts;
   bool echo = false;

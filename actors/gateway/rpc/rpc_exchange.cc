@@ -16,9 +16,9 @@ kj::Duration to_kj(std::chrono::milliseconds duration) {
   return duration.count() * kj::MILLISECONDS;
 }
 
-rpc::FinishReason to_rpc(std::optional<FinishReason> reason) {
-  if (!reason) return rpc::FinishReason::UNFINISHED;
-  return *reason == FinishReason::kStop ? rpc::FinishReason::STOP : rpc::FinishReason::LENGTH;
+rpc::FinishReason to_rpc(std::optional<AnswerEnd> end) {
+  if (!end) return rpc::FinishReason::UNFINISHED;
+  return *end == AnswerEnd::kStop ? rpc::FinishReason::STOP : rpc::FinishReason::LENGTH;
 }
 
 // About what a token takes in a message.
@@ -108,12 +108,16 @@ void RpcExchange::orphan() {
 void RpcExchange::on_delta(const ChoiceDelta& delta, const GenerationRun& /*run*/) {
   if (error_) return;
   Pending& pending = pending_[delta.index];
-  pending.text += delta.text;
+  size_t bytes = 0;
+  for (const AnswerPart& part : delta.parts) {
+    pending.text += part.text;
+    bytes += part.text.size();
+  }
   pending.prompt.insert(pending.prompt.end(), delta.prompt.begin(), delta.prompt.end());
   pending.tokens.insert(pending.tokens.end(), delta.tokens.begin(), delta.tokens.end());
   if (delta.finish) pending.finish = delta.finish;
   if (!chunks_) return;
-  pending_bytes_ += delta.text.size();
+  pending_bytes_ += bytes;
   for (const ChoiceToken& token : delta.prompt) pending_bytes_ += bytes_of(token);
   for (const ChoiceToken& token : delta.tokens) pending_bytes_ += bytes_of(token);
   const size_t limit = context_->load.limits().pending_bytes_max;

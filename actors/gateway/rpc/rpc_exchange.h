@@ -46,7 +46,7 @@ class RpcExchange final : private RunSink {
   struct Pending {
     std::string text;
     std::vector<ChoiceToken> prompt, tokens;
-    std::optional<FinishReason> finish;
+    std::optional<AnswerEnd> finish;
   };
 
   void on_delta(const ChoiceDelta& delta, const GenerationRun& run) override;

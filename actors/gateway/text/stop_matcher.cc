@@ -30,7 +30,9 @@ StopMatcher::Match StopMatcher::find_first() const {
   for (const std::string& stop : stops_) {
     const size_t begin = held_.find(stop);
     const size_t end = begin + stop.size();
-    if (begin < first.begin || (begin == first.begin && end < first.end)) first = {begin, end};
+    if (begin < first.begin || (begin == first.begin && end < first.end)) {
+      first = {begin, end, &stop};
+    }
   }
   return first;
 }
@@ -38,6 +40,7 @@ StopMatcher::Match StopMatcher::find_first() const {
 std::string StopMatcher::end_at(const Match& match) {
   matched_ = true;
   ended_ = true;
+  found_ = *match.stop;
   held_.resize(stop_text_ == StopText::kInclude ? match.end : match.begin);
   return std::exchange(held_, {});
 }

@@ -30,6 +30,8 @@ class StopMatcher {
   [[nodiscard]] std::string flush();
 
   [[nodiscard]] bool matched() const { return matched_; }
+  // The stop string that was found, or empty.
+  [[nodiscard]] const std::string& found() const { return found_; }
   // Bytes held back now: less than the longest stop string.
   [[nodiscard]] size_t held_bytes() const { return held_.size(); }
 
@@ -37,6 +39,7 @@ class StopMatcher {
   struct Match {
     size_t begin = std::string::npos;
     size_t end = std::string::npos;
+    const std::string* stop = nullptr;
   };
   [[nodiscard]] Match find_first() const;
   std::string end_at(const Match& match);
@@ -44,6 +47,7 @@ class StopMatcher {
   std::vector<std::string> stops_;
   StopText stop_text_;
   std::string held_;
+  std::string found_;
   bool matched_ = false;
   bool ended_ = false;
 };

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,14 @@
 #include "troupe/transport.h"
 
 namespace troupe {
+
+// Rows of a slice that belong to its prompt's vector: those of tokens[first] and after it. They are
+// added, in this order and in double precision, to the sums over the rows before them, so that the
+// chunks do not show in the result.
+struct SlicePooling {
+  uint32_t first = 0;
+  std::vector<double> sums;  // [width], or empty: no rows come before
+};
 
 struct StepSlice {
   SequenceId sequence;
@@ -32,6 +41,7 @@ struct StepSlice {
   // when ≥ 0) from the logits of tokens[i]. Asked for when params->prompt_logprobs ≥ 0.
   bool score_prompt = false;
   TokenId next_token = -1;
+  std::optional<SlicePooling> pooling;
   std::shared_ptr<const SamplingParams> params;  // never null when sample or score_prompt
 };
 
@@ -76,6 +86,7 @@ struct SliceResult {
   bool sampled = false;
   SampledToken token;                       // when sampled
   std::vector<SampledToken> prompt_scores;  // one per scored prompt token, in order
+  std::vector<double> pooled;               // with pooling: [width], the sums up to the slice's end
 };
 
 struct StepResult {

@@ -65,6 +65,7 @@ struct SamplingParams {
   logprobs @13 :Int32 = -1;
   promptLogprobs @14 :Int32 = -1;
   grammar @15 :Grammar;  # absent: free text
+  pooling @16 :Pooling;
 }
 
 enum GrammarKind {
@@ -82,6 +83,13 @@ struct Grammar {
   # compiled by the decode worker, which ends the request if it cannot.
   kind @0 :GrammarKind;
   text @1 :Text;
+}
+
+enum Pooling {
+  # The prompt's vector instead of output.
+  none @0;
+  mean @1;
+  last @2;
 }
 
 struct Sequence {
@@ -182,6 +190,7 @@ struct Emission {
   stops @9 :List(StopTime);  # that the sequence passed since its last emission, `routed` first
   computeNs @10 :Int64;      # of the devices' time, since its last emission, in steps that had a part
                              # in it; steps are shared, so the sum over sequences exceeds the time
+  embedding @11 :List(Float32);  # the pooled prompt, together with the end; else empty
 }
 
 struct Emitted {

@@ -145,6 +145,16 @@ void SimClient::on_tokens(uint32_t index, std::span<const SampledToken> tokens) 
   }
 }
 
+void SimClient::on_embedding(uint32_t index, std::span<const float> values) {
+  if (over_) return violate("once", "hears a vector after its end");
+  Choice& choice = choices_[index];
+  if (std::exchange(choice.embedded, true)) return violate("once", "hears a second vector");
+  if (!environment_.checks_tokens) return;
+  const std::vector<float>& expected = choice.expected.embedding;
+  if (!std::equal(values.begin(), values.end(), expected.begin(), expected.end()))
+    violate("tokens", "the vector of choice " + std::to_string(index) + " is wrong");
+}
+
 void SimClient::on_finished(uint32_t index, FinishReason reason, TokenId stop_token,
                             const GenerationUsage& usage) {
   if (over_) return violate("once", "hears an end after its end");
@@ -161,6 +171,8 @@ void SimClient::on_finished(uint32_t index, FinishReason reason, TokenId stop_to
                             std::to_string(choice.tokens) + " tokens, the single worker's after " +
                             std::to_string(expected.tokens.size()) + ", or for another reason");
     }
+    if (choice.embedded == expected.embedding.empty())
+      violate("tokens", "the prompt's vector is missing");
     if (index == 0 && scores_ != expected.prompt_scores.size())
       violate("tokens", "prompt scores are missing");
   }

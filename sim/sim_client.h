@@ -60,6 +60,7 @@ class SimClient final : public GenerationListener {
 
   void on_prompt_scores(std::span<const SampledToken> scores) override;
   void on_tokens(uint32_t choice, std::span<const SampledToken> tokens) override;
+  void on_embedding(uint32_t choice, std::span<const float> values) override;
   void on_finished(uint32_t choice, FinishReason reason, TokenId stop_token,
                    const GenerationUsage& usage) override;
   void on_failed(const Status& status) override;
@@ -68,6 +69,7 @@ class SimClient final : public GenerationListener {
   struct Choice {
     Answer expected;
     uint32_t tokens = 0;
+    bool embedded = false;
     bool ended = false;
     TimePoint first{}, last{};
   };

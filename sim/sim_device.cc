@@ -107,7 +107,8 @@ void SimDevice::finish(const StepPlan& plan, TimePoint started) {
 SliceResult SimDevice::read(const StepSlice& slice) {
   SliceResult result;
   result.sequence = slice.sequence;
-  if (!slice.sample && !slice.score_prompt) return result;
+  if (!slice.sample && !slice.score_prompt && !slice.pooling) return result;
+  if (slice.pooling) result.pooled = slice.pooling->sums;
   const auto end = static_cast<uint32_t>(slice.position + slice.tokens.size());
   const auto read_at = [&](uint32_t position) {
     uint64_t sum = 0;
@@ -120,6 +121,10 @@ SliceResult SimDevice::read(const StepSlice& slice) {
   uint64_t sum = 0;
   for (uint32_t i = reads_all ? 0 : slice.position; i < end; ++i) {
     sum = reads_all ? sum + read_at(i) : read_at(i);
+    if (slice.pooling && i >= slice.position + slice.pooling->first) {
+      result.pooled.resize(1);
+      result.pooled[0] += SimModel::row(sum);
+    }
     if (!slice.score_prompt || i < slice.position) continue;
     const uint32_t next = i + 1 - slice.position;
     const TokenId token = next < slice.tokens.size() ? slice.tokens[next] : slice.next_token;

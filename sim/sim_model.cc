@@ -44,11 +44,16 @@ SampledToken SimModel::score(uint64_t sum, TokenId token) const {
   return {.token = token, .logprob = logprob_of(sum, token), .top = {}};
 }
 
+double SimModel::row(uint64_t sum) {
+  return 1.0 / (1.0 + static_cast<double>(sum % 99991));
+}
+
 Answer answer_of(const SimModel& model, const std::vector<TokenId>& prompt,
                  const SamplingParams& params, uint32_t context_tokens) {
   Answer answer;
   std::vector<uint64_t> before(model.layers);
   uint64_t all = 0;
+  double rows = 0.0;
   TokenId token = prompt[0];
   for (uint32_t i = 0;; ++i) {
     uint64_t latest = 0;
@@ -57,12 +62,18 @@ Answer answer_of(const SimModel& model, const std::vector<TokenId>& prompt,
       latest += SimModel::weigh(before[layer], layer, i);
     }
     all = model.reads == Reads::kAll ? all + latest : latest;
+    rows += SimModel::row(all);
     if (i + 1 < prompt.size()) {
       token = prompt[i + 1];
       if (params.prompt_logprobs >= 0) answer.prompt_scores.push_back(model.score(all, token));
       continue;
     }
     const auto outputs = static_cast<uint32_t>(answer.tokens.size());
+    if (params.pooling == Pooling::kLast) {
+      answer.embedding = {static_cast<float>(SimModel::row(all))};
+    } else if (params.pooling == Pooling::kMean) {
+      answer.embedding = {static_cast<float>(rows / static_cast<double>(prompt.size()))};
+    }
     if (params.max_tokens == 0) {
       answer.reason = FinishReason::kLength;
       return answer;

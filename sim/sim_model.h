@@ -33,11 +33,15 @@ struct SimModel {
                                     uint32_t outputs) const;
   // A token's score after such a prefix.
   [[nodiscard]] SampledToken score(uint64_t sum, TokenId token) const;
+  // What such a prefix's last token adds to its prompt's vector: inexact numbers, so that another
+  // order of additions shows.
+  [[nodiscard]] static double row(uint64_t sum);
 };
 
 struct Answer {
   std::vector<SampledToken> tokens;
   std::vector<SampledToken> prompt_scores;  // of prompt tokens 1, 2, …, where asked for
+  std::vector<float> embedding;             // where asked for
   FinishReason reason = FinishReason::kStop;
   TokenId stop_token = -1;
 };

@@ -98,6 +98,7 @@ void draw_workload(SeededRng& rng, RandomWorkloadOptions& workload) {
   workload.salted = share(rng, 0.5);
   workload.named_stops = share(rng, 0.5);
   workload.retries = some(rng, 5);
+  workload.pooled = share(rng, 0.3);
 }
 
 }  // namespace
@@ -169,7 +170,8 @@ std::string describe(const Scenario& scenario) {
       << " prompt=" << load.prompt_tokens_max << " output=" << load.output_tokens_max
       << " prefixes=" << load.shared_prefixes << " n=" << load.choices_max
       << " leave=" << load.leave << " scores=" << load.score_prompt << " logprobs=" << load.logprobs
-      << " salted=" << load.salted << " stops=" << load.named_stops << " retries=" << load.retries;
+      << " salted=" << load.salted << " stops=" << load.named_stops << " retries=" << load.retries
+      << " pooled=" << load.pooled;
   return out.str();
 }
 

@@ -54,6 +54,11 @@ SimRequest RandomWorkload::make(size_t index) const {
   if (rng.chance(options_.named_stops)) {
     params.stop_token_ids = random_tokens(rng, 2, options_.vocabulary);
   }
+  if (options_.pooled > 0.0 && rng.chance(options_.pooled)) {
+    params.pooling = rng.chance(0.7) ? Pooling::kMean : Pooling::kLast;
+    params.max_tokens = params.min_tokens = 0;
+    params.prompt_logprobs = -1;
+  }
   for (uint64_t i = 0; i < choices; ++i) {
     params.seed = rng.next();
     request.choices.push_back(params);

@@ -53,6 +53,7 @@ struct RandomWorkloadOptions {
   double logprobs = 0.0;
   double salted = 0.0;
   double named_stops = 0.0;
+  double pooled = 0.0;
   uint32_t retries = 0;
 };
 

@@ -233,6 +233,7 @@ void DecodeCore::add_emission(Emission&& emission, Outgoing& outgoing) {
   out.compute = std::exchange(sequence.compute, Duration{0});
   out.tokens = std::move(emission.tokens);
   out.prompt_scores = std::move(emission.prompt_scores);
+  out.embedding = std::move(emission.embedding);
   outgoing[request.gateway].emissions.push_back(std::move(out));
   if (ended) forget_sequence(emission.sequence);
 }

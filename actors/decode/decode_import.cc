@@ -12,9 +12,10 @@ namespace troupe {
 
 uint32_t DecodeCore::import_tokens_min(const wire::Routed& message,
                                        const wire::Sequence& sequence) const {
-  // Scores of prompt tokens need their logits, which only whoever computes the prompt has.
-  const bool possible =
-      landings_ != nullptr && !message.prefill.empty() && sequence.params.prompt_logprobs < 0;
+  // Scores and means of prompt tokens need their rows, which only whoever computes them has.
+  const bool needs_rows =
+      sequence.params.prompt_logprobs >= 0 || sequence.params.pooling == Pooling::kMean;
+  const bool possible = landings_ != nullptr && !message.prefill.empty() && !needs_rows;
   return possible ? std::max(1U, options_.import_tokens_min) : 0;
 }
 

@@ -157,6 +157,11 @@ void GatewayCore::on_emission(const wire::Emission& emission, std::optional<Dura
     std::tie(request, choice) = alive();
     if (choice == nullptr) return;
   }
+  if (!emission.embedding.empty()) {
+    request->listener->on_embedding(index, emission.embedding);
+    std::tie(request, choice) = alive();
+    if (choice == nullptr) return;
+  }
   if (!emission.end) return;
   const wire::End& end = *emission.end;
   if (!end.error.ok()) {

@@ -39,6 +39,9 @@ class GenerationListener {
   virtual void on_prompt_scores(std::span<const SampledToken> scores) = 0;
   // Never empty; includes a sampled end token or stop token id (the front end hides its text).
   virtual void on_tokens(uint32_t choice, std::span<const SampledToken> tokens) = 0;
+  // The vector of a pooled prompt, before that choice's end; not normalised. Only where the
+  // choice's `pooling` asks for it.
+  virtual void on_embedding(uint32_t /*choice*/, std::span<const float> /*values*/) {}
   // `stop_token` is the end or stop token that ended it, or -1.
   virtual void on_finished(uint32_t choice, FinishReason reason, TokenId stop_token,
                            const GenerationUsage& usage) = 0;

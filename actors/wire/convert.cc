@@ -15,6 +15,7 @@ static_assert(static_cast<int>(schema::FinishReason::LENGTH) ==
               static_cast<int>(FinishReason::kLength));
 static_assert(static_cast<int>(schema::GrammarKind::STRUCTURAL_TAG) ==
               static_cast<int>(GrammarKind::kStructuralTag));
+static_assert(static_cast<int>(schema::Pooling::LAST) == static_cast<int>(Pooling::kLast));
 
 void write(const SamplingParams& in, schema::SamplingParams::Builder out) {
   out.setTemperature(in.temperature);
@@ -42,6 +43,7 @@ void write(const SamplingParams& in, schema::SamplingParams::Builder out) {
     grammar.setKind(static_cast<schema::GrammarKind>(in.grammar.kind));
     grammar.setText(in.grammar.text);
   }
+  out.setPooling(static_cast<schema::Pooling>(in.pooling));
 }
 
 SamplingParams read(schema::SamplingParams::Reader in) {
@@ -70,6 +72,9 @@ SamplingParams read(schema::SamplingParams::Reader in) {
     const auto text = in.getGrammar().getText();
     out.grammar.text.assign(text.begin(), text.end());
   }
+  const auto pooling = static_cast<uint16_t>(in.getPooling());
+  KJ_REQUIRE(pooling <= static_cast<uint16_t>(Pooling::kLast), "unknown pooling", pooling);
+  out.pooling = static_cast<Pooling>(pooling);
   return out;
 }
 
@@ -238,6 +243,9 @@ void write(const Emitted& in, schema::Emitted::Builder out) {
       write(from.stops, to.initStops(static_cast<uint32_t>(from.stops.size())));
     }
     to.setComputeNs(from.compute.count());
+    if (!from.embedding.empty()) {
+      to.setEmbedding(kj::arrayPtr(from.embedding.data(), from.embedding.size()));
+    }
     if (from.end) write(*from.end, to.initEnd());
   }
 }
@@ -262,6 +270,8 @@ Emitted read(schema::Emitted::Reader in) {
     to.prompt_scores = read(from.getPromptScores());
     to.stops = read(from.getStops());
     to.compute = Duration(from.getComputeNs());
+    to.embedding.reserve(from.getEmbedding().size());
+    for (const float value : from.getEmbedding()) to.embedding.push_back(value);
     if (from.hasEnd()) to.end = read(from.getEnd());
   }
   return out;

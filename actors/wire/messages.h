@@ -91,6 +91,7 @@ struct Emission {
   std::vector<SampledToken> tokens;
   uint32_t first_score = 0;
   std::vector<SampledToken> prompt_scores;
+  std::vector<float> embedding;
   std::vector<StopTime> stops;
   Duration compute{0};
   std::optional<End> end;

@@ -1,6 +1,7 @@
 #include "engine/model/executor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,6 +10,19 @@
 #include "kernels/ops/ops.h"
 
 namespace troupe {
+namespace {
+
+uint64_t host_rows_bytes(const ModelConfig& config, const ExecutorLimits& limits) {
+  const uint64_t widest = std::max<uint64_t>(config.vocab, config.width);
+  return limits.logits_rows_max * widest * sizeof(float);
+}
+
+bool is_finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](double value) { return std::isfinite(value); });
+}
+
+}  // namespace
 
 Executor::Executor(Backend& backend, const LlamaModel& model, Sampler& sampler, const Clock& clock,
                    const ExecutorLimits& limits)
@@ -28,9 +42,8 @@ Status Executor::allocate() {
   const ModelConfig& config = model_.config();
   TROUPE_ASSIGN_OR_RETURN(
       activations_, model_.make_activations(limits_.step_tokens_max, limits_.logits_rows_max));
-  TROUPE_ASSIGN_OR_RETURN(host_logits_, backend_.allocate(uint64_t{limits_.logits_rows_max} *
-                                                              config.vocab * sizeof(float),
-                                                          MemoryKind::kHostPinned));
+  TROUPE_ASSIGN_OR_RETURN(
+      host_rows_, backend_.allocate(host_rows_bytes(config, limits_), MemoryKind::kHostPinned));
   TROUPE_ASSIGN_OR_RETURN(kv_, backend_.allocate_kv({.layers = config.layers,
                                                      .kv_heads = config.kv_heads,
                                                      .head_dim = config.head_size,
@@ -41,13 +54,13 @@ Status Executor::allocate() {
 
 Executor::~Executor() {
   if (kv_.value != 0) backend_.release(backend_.kv_layout(kv_).buffer);
-  if (host_logits_.value != 0) backend_.release(host_logits_);
+  if (host_rows_.value != 0) backend_.release(host_rows_);
   model_.release(activations_);
 }
 
 uint64_t Executor::workspace_bytes(const ModelConfig& config, const ExecutorLimits& limits) {
   return LlamaModel::activation_bytes(config, limits.step_tokens_max, limits.logits_rows_max) +
-         uint64_t{limits.logits_rows_max} * config.vocab * sizeof(float);
+         host_rows_bytes(config, limits);
 }
 
 uint64_t Executor::block_bytes(const ModelConfig& config) {
@@ -78,6 +91,7 @@ Result<StepResult> Executor::execute(const StepPlan& plan) {
     const size_t count = std::min<size_t>(limits_.logits_rows_max, wanted_.size() - first);
     TROUPE_RETURN_IF_ERROR(finish_group(plan, first, count, result));
   }
+  TROUPE_RETURN_IF_ERROR(pool(plan, result));
   // Also when no logits are wanted: `finished` is the device's, and a failed device is told of now.
   TROUPE_RETURN_IF_ERROR(backend_.wait(backend_.record_event(), limits_.step_patience));
   result.finished = clock_.now();
@@ -120,6 +134,11 @@ void Executor::check_slice(const StepSlice& slice) const {
   TROUPE_ASSERT(slice.position + slice.tokens.size() <= slice.blocks.size() * kBlockTokens,
                 slice.sequence, slice.position, slice.tokens.size(), slice.blocks.size());
   TROUPE_ASSERT(slice.params != nullptr || !(slice.sample || slice.score_prompt), slice.sequence);
+  if (slice.pooling) {
+    const size_t sums = slice.pooling->sums.size();
+    TROUPE_ASSERT(slice.pooling->first < slice.tokens.size(), slice.sequence, slice.pooling->first);
+    TROUPE_ASSERT(sums == 0 || sums == model_.config().width, slice.sequence, sums);
+  }
   const auto vocab = static_cast<TokenId>(model_.config().vocab);
   for (TokenId token : slice.tokens)
     TROUPE_ASSERT(token >= 0 && token < vocab, slice.sequence, token, vocab);
@@ -132,6 +151,7 @@ void Executor::collect_rows(const StepPlan& plan) {
   tokens_.clear();
   slices_.clear();
   wanted_.clear();
+  pooled_.clear();
   for (uint32_t s = 0; s < plan.slices.size(); ++s) {
     const StepSlice& slice = plan.slices[s];
     const auto first = static_cast<uint32_t>(tokens_.size());
@@ -146,6 +166,7 @@ void Executor::collect_rows(const StepPlan& plan) {
                           .sample = last && slice.sample,
                           .score = slice.score_prompt ? next : -1};
       if (row.sample || row.score >= 0) wanted_.push_back(row);
+      if (slice.pooling && r >= slice.pooling->first) pooled_.push_back({first + r, s});
     }
   }
 }
@@ -156,11 +177,42 @@ Status Executor::finish_group(const StepPlan& plan, size_t first, size_t count,
   for (size_t i = 0; i < count; ++i) rows[i] = wanted_[first + i].row;
   const size_t vocab = model_.config().vocab;
   model_.logits(rows, activations_);
-  backend_.copy(host_logits_, 0, activations_.logits, 0, count * vocab * sizeof(float));
+  backend_.copy(host_rows_, 0, activations_.logits, 0, count * vocab * sizeof(float));
   TROUPE_RETURN_IF_ERROR(backend_.wait(backend_.record_event(), limits_.step_patience));
-  const auto* logits = reinterpret_cast<const float*>(backend_.host_bytes(host_logits_).data());
+  const auto* logits = reinterpret_cast<const float*>(backend_.host_bytes(host_rows_).data());
   for (size_t i = 0; i < count; ++i)
     use_logits(plan, wanted_[first + i], {logits + i * vocab, vocab}, result);
+  return ok_status();
+}
+
+Status Executor::pool(const StepPlan& plan, StepResult& result) {
+  for (size_t s = 0; s < plan.slices.size(); ++s)
+    if (plan.slices[s].pooling) result.slices[s].pooled = plan.slices[s].pooling->sums;
+  for (size_t first = 0; first < pooled_.size(); first += limits_.logits_rows_max) {
+    const size_t count = std::min<size_t>(limits_.logits_rows_max, pooled_.size() - first);
+    TROUPE_RETURN_IF_ERROR(pool_group(first, count, result));
+  }
+  for (SliceResult& slice : result.slices) {
+    if (is_finite(slice.pooled)) continue;
+    slice.status = {StatusCode::kInternal,
+                    "the model gave a hidden state that is not a number; check the model file"};
+  }
+  return ok_status();
+}
+
+Status Executor::pool_group(size_t first, size_t count, StepResult& result) {
+  std::vector<uint32_t> rows(count);
+  for (size_t i = 0; i < count; ++i) rows[i] = pooled_[first + i].row;
+  const size_t width = model_.config().width;
+  model_.final_rows(rows, activations_);
+  backend_.copy(host_rows_, 0, activations_.last, 0, count * width * sizeof(float));
+  TROUPE_RETURN_IF_ERROR(backend_.wait(backend_.record_event(), limits_.step_patience));
+  const auto* values = reinterpret_cast<const float*>(backend_.host_bytes(host_rows_).data());
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<double>& sums = result.slices[pooled_[first + i].slice].pooled;
+    sums.resize(width);
+    for (size_t k = 0; k < width; ++k) sums[k] += static_cast<double>(values[i * width + k]);
+  }
   return ok_status();
 }
 

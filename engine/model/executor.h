@@ -72,6 +72,12 @@ class Executor {
     TokenId score = -1;  // >= 0: the token whose log-probability is asked for
   };
 
+  // A row of the pass that belongs to a prompt's vector.
+  struct PooledRow {
+    uint32_t row = 0;
+    uint32_t slice = 0;
+  };
+
   [[nodiscard]] Status allocate();
   [[nodiscard]] Status forward(const StepPlan& plan);
   void check_plan(const StepPlan& plan) const;
@@ -80,6 +86,9 @@ class Executor {
   // Logits of wanted_[first, first + count) to the host, then samples and scores from them.
   [[nodiscard]] Status finish_group(const StepPlan& plan, size_t first, size_t count,
                                     StepResult& result);
+  [[nodiscard]] Status pool(const StepPlan& plan, StepResult& result);
+  // Adds the rows of pooled_[first, first + count) to their slices' sums, in this order.
+  [[nodiscard]] Status pool_group(size_t first, size_t count, StepResult& result);
   void use_logits(const StepPlan& plan, const LogitsRow& wanted, std::span<const float> logits,
                   StepResult& result);
 
@@ -91,10 +100,11 @@ class Executor {
   LayerListener* layer_listener_ = nullptr;
   LlamaActivations activations_;
   KvHandle kv_;
-  BufferHandle host_logits_;
+  BufferHandle host_rows_;  // of logits, or of the width of the model: logits_rows_max of either
   std::vector<TokenId> tokens_;
   std::vector<BatchSlice> slices_;
   std::vector<LogitsRow> wanted_;
+  std::vector<PooledRow> pooled_;  // by slice, then by position
 };
 
 }  // namespace troupe

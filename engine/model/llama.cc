@@ -189,12 +189,18 @@ void LlamaModel::forward(const Batch& batch, KvHandle kv, const LlamaActivations
   }
 }
 
-void LlamaModel::logits(std::span<const uint32_t> rows, const LlamaActivations& a) const {
+void LlamaModel::final_rows(std::span<const uint32_t> rows, const LlamaActivations& a) const {
   const auto count = static_cast<uint32_t>(rows.size());
   TROUPE_ASSERT(count > 0 && count <= a.logits_rows_max, count, a.logits_rows_max);
   const Rows last{a.last, 0, count, config_.width};
   backend_.gather_rows({a.residual, 0, a.rows_max, config_.width}, rows, last);
   backend_.rms_norm(last, final_norm_, config_.rms_epsilon, last);
+}
+
+void LlamaModel::logits(std::span<const uint32_t> rows, const LlamaActivations& a) const {
+  final_rows(rows, a);
+  const auto count = static_cast<uint32_t>(rows.size());
+  const Rows last{a.last, 0, count, config_.width};
   backend_.linear(std::array{head_}, last, std::array{Rows{a.logits, 0, count, config_.vocab}});
 }
 

@@ -63,6 +63,10 @@ class LlamaModel {
   void forward(const Batch& batch, KvHandle kv, const LlamaActivations& activations,
                const LayerStored& stored = {}) const;
 
+  // Enqueues gathering `rows` (indices into the batch's rows of the latest forward()), at most
+  // logits_rows_max, behind the final norm into activations.last.
+  void final_rows(std::span<const uint32_t> rows, const LlamaActivations& activations) const;
+
   // Enqueues the logits of `rows` (indices into the batch's rows of the latest forward()), at most
   // logits_rows_max, into activations.logits.
   void logits(std::span<const uint32_t> rows, const LlamaActivations& activations) const;

@@ -10,6 +10,14 @@
 
 namespace troupe {
 
+// One vector for the whole prompt, from its rows behind the last norm (what the logits are made
+// of).
+enum class Pooling : uint8_t {
+  kNone,
+  kMean,  // of all rows
+  kLast,  // the last token's row
+};
+
 struct SamplingParams {
   float temperature = 1.0F;         // [0, 2]; 0 (and anything below 1e-5) is greedy
   int32_t top_k = 0;                // 0: off
@@ -24,7 +32,7 @@ struct SamplingParams {
   std::vector<TokenId> stop_token_ids;  // sampled one of these: finish with `stop`
   bool ignore_eos = false;              // end tokens of the model do not finish the sequence
   uint32_t min_tokens = 0;              // no end or stop token before this many output tokens
-  uint32_t max_tokens = 0;  // output tokens at most; ≥ 1 unless only the prompt is scored
+  uint32_t max_tokens = 0;  // output tokens at most; ≥ 1 unless only the prompt is scored or pooled
 
   // -1: no log-probabilities; k ≥ 0: that of the chosen token and of the k most probable ones.
   // They are the model's own: of the raw logits, before temperature, penalties, bias and filters.
@@ -33,6 +41,8 @@ struct SamplingParams {
   int32_t prompt_logprobs = -1;
 
   GrammarSpec grammar;  // which texts the output may be
+  // Other than kNone: the prompt's vector is wanted and nothing else; max_tokens is 0.
+  Pooling pooling = Pooling::kNone;
 
   bool operator==(const SamplingParams&) const = default;
 };

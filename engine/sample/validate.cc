@@ -73,8 +73,12 @@ Status check_lengths(const SamplingParams& params, const SamplingLimits& limits)
     return refuse(
         "max_tokens", std::to_string(params.max_tokens),
         "at most " + std::to_string(limits.context_tokens) + ", the model's context length");
-  if (params.max_tokens < 1 && params.prompt_logprobs < 0)
-    return refuse("max_tokens", "0", "at least 1 unless only the prompt is scored");
+  const bool is_pooled = params.pooling != Pooling::kNone;
+  if (is_pooled && (params.max_tokens > 0 || params.prompt_logprobs >= 0))
+    return invalid_argument("a pooled prompt has no output and no scores; set max_tokens to 0",
+                            "pooling");
+  if (params.max_tokens < 1 && params.prompt_logprobs < 0 && !is_pooled)
+    return refuse("max_tokens", "0", "at least 1 unless only the prompt is scored or pooled");
   if (params.min_tokens > params.max_tokens)
     return refuse("min_tokens", std::to_string(params.min_tokens),
                   "at most max_tokens, which is " + std::to_string(params.max_tokens));

@@ -39,6 +39,9 @@ struct Scheduler::Sequence {
   uint32_t imported_first_block = 0;
 
   uint32_t scores = 0;  // prompt tokens 1 … scores have been emitted with theirs
+  // Sums over the rows of prompt tokens [0, pooled_rows), or the last token's row alone.
+  std::vector<double> pooled;
+  uint32_t pooled_rows = 0;
   std::optional<uint32_t> cached_tokens;  // at its first admission
   uint32_t preemptions = 0;
   bool cancelled = false;  // goes when its step is done
@@ -62,6 +65,15 @@ struct Scheduler::Sequence {
   // Some prompt token still lacks its score. Until then there is no output.
   [[nodiscard]] bool scoring() const {
     return spec.params->prompt_logprobs >= 0 && scores + 1 < prompt_tokens();
+  }
+  [[nodiscard]] bool averages() const { return spec.params->pooling == Pooling::kMean; }
+  // Prompt tokens whose rows must be computed here although their KV may be cached begin there.
+  [[nodiscard]] std::optional<uint32_t> rows_needed_from() const {
+    // The logits that score token i + 1 are those of position i, so positions below `scores` are
+    // done.
+    if (scoring()) return scores;
+    if (averages() && pooled_rows < prompt_tokens()) return pooled_rows;
+    return std::nullopt;
   }
   [[nodiscard]] bool preempted() const { return state != State::kRunning && preemptions > 0; }
 };

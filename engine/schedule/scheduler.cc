@@ -65,7 +65,13 @@ Status Scheduler::add(SequenceSpec spec) {
     return invalid_argument("the prompt has no tokens: give at least one", "prompt");
   TROUPE_ASSERT(!spec.prefill_only || spec.params->max_tokens == 0, spec.id);
   TROUPE_ASSERT(spec.import_tokens_min == 0 || spec.params->prompt_logprobs < 0, spec.id);
-  if (!spec.prefill_only && spec.params->max_tokens == 0 && spec.params->prompt_logprobs < 0)
+  TROUPE_ASSERT(spec.import_tokens_min == 0 || spec.params->pooling != Pooling::kMean, spec.id);
+  const bool is_pooled = spec.params->pooling != Pooling::kNone;
+  if (is_pooled && (spec.params->max_tokens > 0 || spec.params->prompt_logprobs >= 0))
+    return invalid_argument("a pooled prompt has no output and no scores: set max_tokens to 0",
+                            "pooling");
+  const bool wants_prompt = spec.prefill_only || is_pooled || spec.params->prompt_logprobs >= 0;
+  if (spec.params->max_tokens == 0 && !wants_prompt)
     return invalid_argument(
         "max_tokens is 0 and no prompt log-probabilities are asked for: ask for one of them",
         "max_tokens");
@@ -260,12 +266,28 @@ void Scheduler::accept_slice(const SliceInFlight& planned, SliceResult&& slice, 
   if (sequence.cancelled) return;
   if (!slice.prompt_scores.empty())
     accept_scores(sequence, position, std::move(slice.prompt_scores));
-  if (slice.sampled) return accept_token(sequence, std::move(slice.token));
-  if (sequence.spec.params->max_tokens == 0 && sequence.computed == sequence.known()) {
-    TROUPE_ASSERT(!sequence.scoring(), sequence.spec.id, sequence.scores);
-    stats_.prompt_tokens += sequence.prompt_tokens();
-    end(sequence, FinishReason::kLength, -1);
+  if (!slice.pooled.empty()) {
+    TROUPE_ASSERT(sequence.computed > sequence.pooled_rows, sequence.spec.id, sequence.computed);
+    sequence.pooled = std::move(slice.pooled);
+    sequence.pooled_rows = sequence.computed;
   }
+  if (slice.sampled) return accept_token(sequence, std::move(slice.token));
+  if (sequence.spec.params->max_tokens == 0 && sequence.computed == sequence.known())
+    finish_prompt_only(sequence);
+}
+
+void Scheduler::finish_prompt_only(Sequence& sequence) {
+  TROUPE_ASSERT(!sequence.scoring(), sequence.spec.id, sequence.scores);
+  stats_.prompt_tokens += sequence.prompt_tokens();
+  const Pooling pooling = sequence.spec.params->pooling;
+  if (pooling != Pooling::kNone) {
+    TROUPE_ASSERT(sequence.pooled_rows == sequence.prompt_tokens(), sequence.spec.id,
+                  sequence.pooled_rows);
+    const double rows = pooling == Pooling::kMean ? sequence.prompt_tokens() : 1.0;
+    std::vector<float>& embedding = emission_of(sequence).embedding;
+    for (const double sum : sequence.pooled) embedding.push_back(static_cast<float>(sum / rows));
+  }
+  end(sequence, FinishReason::kLength, -1);
 }
 
 // Score k is that of prompt token position + 1 + k. After a preemption some come a second time.

@@ -57,7 +57,8 @@ struct SequenceSpec {
   TimePoint arrival{};
   std::optional<TimePoint> deadline;
   // When at least this many prompt tokens are not cached, their KV is imported instead of computed,
-  // all but the last token's: see Import. 0: never. Not together with prompt scores.
+  // all but the last token's: see Import. 0: never. Not together with prompt scores or the mean of
+  // the prompt's rows, which need every token's computed here.
   uint32_t import_tokens_min = 0;
   // KV of the whole prompt is computed and nothing sampled. The sequence ends with kLength when
   // that is done, but keeps its blocks, for those who read them, until it is cancelled.
@@ -86,6 +87,7 @@ struct Emission {
   RequestId request;
   std::vector<SampledToken> prompt_scores;  // of prompt tokens 1, 2, …: gapless, each once
   std::vector<SampledToken> tokens;         // new ones, the end or stop token included
+  std::vector<float> embedding;             // the pooled prompt, with the end
   std::optional<End> end;                   // set exactly once in a sequence's life, unless …
   Status failed;                            // … it fails; nothing comes after either
 };
@@ -172,6 +174,7 @@ class Scheduler {
                     KvCommit& commit);
   void accept_scores(Sequence& sequence, uint32_t position, std::vector<SampledToken>&& scores);
   void accept_token(Sequence& sequence, SampledToken&& token);
+  void finish_prompt_only(Sequence& sequence);
   void add_commit(Sequence& sequence, KvCommit& commit);
 
   void relieve_stalls();
@@ -183,6 +186,7 @@ class Scheduler {
   void send_reserve(Sequence& sequence);
   void start_import(Sequence& sequence);
   void plan_step();
+  static void add_pooling(const Sequence& sequence, uint32_t end, StepSlice& slice);
   void add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan);
 
   const SchedulerOptions options_;

@@ -145,9 +145,7 @@ void Scheduler::send_reserve(Sequence& sequence) {
     tokens->insert(tokens->end(), sequence.output.begin(), sequence.output.end());
     reserve.tokens = std::move(tokens);
   }
-  // The logits that score token i + 1 are those of position i, so positions below `scores` are
-  // done.
-  if (sequence.scoring()) reserve.reuse_tokens_max = sequence.scores;
+  if (const auto from = sequence.rows_needed_from()) reserve.reuse_tokens_max = *from;
   // Not for those who are asking, too: they may be refused, and that is no reason to ask again.
   const size_t spare = std::min<size_t>(running_.size(), kSpareBlocksMax);
   reserve.spare_blocks = static_cast<uint32_t>(spare);
@@ -185,6 +183,18 @@ void Scheduler::plan_step() {
   actions_.step = std::move(plan);
 }
 
+// Rows that were pooled before a preemption are not pooled again.
+void Scheduler::add_pooling(const Sequence& sequence, uint32_t end, StepSlice& slice) {
+  const bool is_whole = end == sequence.prompt_tokens();
+  if (sequence.averages() && end > sequence.pooled_rows) {
+    TROUPE_ASSERT(slice.position <= sequence.pooled_rows, slice.sequence, slice.position,
+                  sequence.pooled_rows);
+    slice.pooling = {.first = sequence.pooled_rows - slice.position, .sums = sequence.pooled};
+  } else if (sequence.spec.params->pooling == Pooling::kLast && is_whole) {
+    slice.pooling = {.first = static_cast<uint32_t>(slice.tokens.size()) - 1, .sums = {}};
+  }
+}
+
 void Scheduler::add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan) {
   const uint32_t begin = sequence.computed;
   const uint32_t end = begin + tokens;
@@ -209,6 +219,7 @@ void Scheduler::add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan) {
   }
   slice.score_prompt = sequence.scoring() && end > sequence.scores;
   if (slice.score_prompt && end < prompt) slice.next_token = sequence.token(end);
+  add_pooling(sequence, end, slice);
   if (sequence.copy) {
     TROUPE_ASSERT(sequence.copy->to == sequence.blocks[begin / kBlockTokens], sequence.spec.id);
     plan.copies.push_back(*std::exchange(sequence.copy, std::nullopt));

@@ -15,6 +15,7 @@ struct Traffic {
   uint32_t documents;       // prompts begin with one of so many texts
   uint32_t cancel_percent;  // per delivery
   uint32_t score_percent;
+  uint32_t pool_percent;
   uint32_t salts;
 };
 
@@ -40,6 +41,9 @@ SamplingParams draw_params(TestRng& rng, const Traffic& traffic) {
   if (rng.chance(traffic.score_percent)) {
     params.prompt_logprobs = 0;
     if (rng.chance(50)) params.max_tokens = 0;
+  } else if (rng.chance(traffic.pool_percent)) {
+    params.pooling = rng.chance(70) ? Pooling::kMean : Pooling::kLast;
+    params.max_tokens = params.min_tokens = 0;
   }
   return params;
 }
@@ -71,6 +75,7 @@ void run_seed(uint64_t seed, Seen& seen) {
                   .documents = rng.between(1, 3),
                   .cancel_percent = rng.chance(50) ? 0 : rng.between(1, 5),
                   .score_percent = rng.chance(50) ? 0 : rng.between(1, 60),
+                  .pool_percent = rng.chance(50) ? 0 : rng.between(1, 60),
                   .salts = rng.between(1, 2)};
   if (rng.chance(30)) {
     // Easy to admit and hard to keep: this is where sequences take blocks from each other.

@@ -63,17 +63,26 @@ SampledToken score(uint64_t kv, TokenId token) {
   return {.token = token, .logprob = -static_cast<float>(kv % 4096), .top = {}};
 }
 
+double row(uint64_t kv) {
+  return 1.0 / (1.0 + static_cast<double>(kv % 99991));
+}
+
 Generation reference(const std::vector<TokenId>& prompt, const SamplingParams& params,
                      uint32_t context) {
   Generation result;
   std::vector<TokenId> tokens = prompt;
   uint64_t sum = 0;
+  double rows = 0.0;
   for (uint32_t i = 0;; ++i) {
     const uint64_t value = kv(sum, tokens[i], i);
+    rows += row(value);
     sum += weigh(value, i);
     if (params.prompt_logprobs >= 0 && i + 1 < prompt.size())
       result.prompt_scores.push_back(score(value, tokens[i + 1]));
     if (i + 1 < tokens.size()) continue;
+    if (params.pooling == Pooling::kLast) result.embedding = {static_cast<float>(row(value))};
+    if (params.pooling == Pooling::kMean)
+      result.embedding = {static_cast<float>(rows / static_cast<double>(prompt.size()))};
     if (params.max_tokens == 0) {
       result.reason = FinishReason::kLength;
       return result;
@@ -139,7 +148,8 @@ SliceResult FakeDevice::execute(const StepSlice& slice) {
     return memory_[slice.blocks[position / kBlockTokens].value][position % kBlockTokens];
   };
   SliceResult result{
-      .sequence = slice.sequence, .sampled = false, .token = {}, .prompt_scores = {}};
+      .sequence = slice.sequence, .sampled = false, .token = {}, .prompt_scores = {}, .pooled = {}};
+  if (slice.pooling) result.pooled = slice.pooling->sums;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < slice.position; ++i) sum += fake_model::weigh(place(i), i);
   uint64_t value = 0;
@@ -148,6 +158,10 @@ SliceResult FakeDevice::execute(const StepSlice& slice) {
     value = fake_model::kv(sum, slice.tokens[k], position);
     place(position) = value;
     sum += fake_model::weigh(value, position);
+    if (slice.pooling && k >= slice.pooling->first) {
+      result.pooled.resize(1);
+      result.pooled[0] += fake_model::row(value);
+    }
     if (!slice.score_prompt) continue;
     const TokenId next = k + 1 < slice.tokens.size() ? slice.tokens[k + 1] : slice.next_token;
     if (next >= 0) result.prompt_scores.push_back(fake_model::score(value, next));
@@ -216,6 +230,7 @@ void ServingWorld::act() {
     for (SampledToken& score : emission.prompt_scores)
       client.prompt_scores.push_back(std::move(score));
     for (const SampledToken& token : emission.tokens) client.tokens.push_back(token.token);
+    if (!emission.embedding.empty()) client.embedding = emission.embedding;
     client.end = emission.end;
     client.failed = emission.failed;
     BOOST_TEST_REQUIRE(!(client.end && !client.failed.ok()));
@@ -286,6 +301,7 @@ void ServingWorld::check_end() {
     }
     BOOST_TEST_REQUIRE(client.tokens == expected.tokens, boost::test_tools::per_element());
     BOOST_TEST_REQUIRE((client.prompt_scores == expected.prompt_scores));
+    BOOST_TEST_REQUIRE((client.embedding == expected.embedding));
     BOOST_TEST_REQUIRE((client.end->reason == expected.reason));
     BOOST_TEST_REQUIRE(client.end->stop_token == expected.stop_token);
     BOOST_TEST_REQUIRE(client.end->prompt_tokens == client.spec.prompt->size());

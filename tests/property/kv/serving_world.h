@@ -39,10 +39,12 @@ uint64_t kv(uint64_t sum_before, TokenId token, uint32_t position);
 uint64_t weigh(uint64_t kv, uint32_t position);
 TokenId next_token(uint64_t kv, const SamplingParams& params, uint32_t outputs);
 SampledToken score(uint64_t kv, TokenId token);
+double row(uint64_t kv);  // inexact, so that the order of additions shows
 
 struct Generation {
   std::vector<TokenId> tokens;
   std::vector<SampledToken> prompt_scores;
+  std::vector<float> embedding;
   FinishReason reason = FinishReason::kStop;
   TokenId stop_token = -1;
 };
@@ -86,6 +88,7 @@ class ServingWorld {
     SequenceSpec spec;
     std::vector<TokenId> tokens;
     std::vector<SampledToken> prompt_scores;
+    std::vector<float> embedding;
     std::optional<Emission::End> end;
     Status failed;
     bool cancelled = false;

@@ -29,6 +29,7 @@ SamplingParams full_params() {
   params.logprobs = 5;
   params.prompt_logprobs = 0;
   params.grammar = {GrammarKind::kJsonSchema, R"({"type":"object"})"};
+  params.pooling = Pooling::kLast;
   return params;
 }
 
@@ -77,6 +78,7 @@ std::vector<Message> every_message() {
   emission.tokens = {{5, -0.5F, {{5, -0.5F}, {6, -1.5F}}}, {6, -2.0F, {}}};
   emission.first_score = 4;
   emission.prompt_scores = {{9, -3.0F, {}}};
+  emission.embedding = {0.25F, -1.5F};
   End end;
   end.reason = FinishReason::kLength;
   end.stop_token = 2;

@@ -114,6 +114,58 @@ BOOST_AUTO_TEST_CASE(scores_of_a_prompt_are_the_log_probabilities_that_sampling_
   BOOST_TEST((chunked == whole.slices[0].prompt_scores));
 }
 
+// The vector of one prompt, its rows added up over chunks of the given sizes, beside another
+// sequence in each step.
+std::vector<double> pooled_in_chunks(Executor& executor, const Tokens& prompt,
+                                     const std::vector<uint32_t>& chunks, bool beside) {
+  std::vector<double> sums;
+  uint32_t position = 0;
+  for (const uint32_t chunk : chunks) {
+    StepPlan plan;
+    if (beside) plan.slices.push_back(slice(9, {5, 4, 3}, 0, {BlockIndex(9)}));
+    plan.slices.push_back(slice(1, {prompt.begin() + position, prompt.begin() + position + chunk},
+                                position, {BlockIndex(3), BlockIndex(5)}));
+    plan.slices.back().sample = false;
+    plan.slices.back().pooling = SlicePooling{.first = 0, .sums = sums};
+    const StepResult result = must(executor.execute(plan));
+    BOOST_TEST_REQUIRE(result.slices.back().status.ok());
+    sums = result.slices.back().pooled;
+    position += chunk;
+  }
+  return sums;
+}
+
+BOOST_AUTO_TEST_CASE(pooled_rows_add_up_to_the_same_bits_in_any_chunks_and_company) {
+  TinyModel tiny;
+  Executor& executor = *tiny.loaded.executor;
+  Tokens prompt;
+  for (TokenId token = 3; token < 23; ++token) prompt.push_back(token * 7 % 50);
+  const std::vector<double> whole = pooled_in_chunks(executor, prompt, {20}, false);
+  BOOST_TEST(whole.size() == tiny.loaded.description.config.width);
+  BOOST_TEST((pooled_in_chunks(executor, prompt, {20}, true) == whole));
+  BOOST_TEST((pooled_in_chunks(executor, prompt, {1, 6, 5, 8}, true) == whole));
+  BOOST_TEST((pooled_in_chunks(executor, prompt, {15, 5}, false) == whole));
+  // Another prompt with the same last token has another vector.
+  Tokens other = prompt;
+  other[0] = 2;
+  BOOST_TEST((pooled_in_chunks(executor, other, {20}, false) != whole));
+}
+
+BOOST_AUTO_TEST_CASE(pooling_from_the_last_token_on_gives_its_row_alone) {
+  TinyModel tiny;
+  StepPlan plan;
+  plan.slices.push_back(slice(1, {6, 7, 8}, 0, {BlockIndex(0)}));
+  plan.slices[0].pooling = SlicePooling{.first = 2, .sums = {}};
+  const std::vector<double> last = must(tiny.loaded.executor->execute(plan)).slices[0].pooled;
+  plan.slices[0].pooling = SlicePooling{.first = 0, .sums = {}};
+  const std::vector<double> all = must(tiny.loaded.executor->execute(plan)).slices[0].pooled;
+  plan.slices[0].tokens = {6, 7};
+  plan.slices[0].pooling = SlicePooling{.first = 0, .sums = {}};
+  const std::vector<double> before = must(tiny.loaded.executor->execute(plan)).slices[0].pooled;
+  BOOST_TEST_REQUIRE(last.size() == all.size());
+  for (size_t i = 0; i < all.size(); ++i) BOOST_TEST(before[i] + last[i] == all[i]);
+}
+
 BOOST_AUTO_TEST_CASE(a_copied_partial_block_continues_like_the_original) {
   TinyModel tiny;
   StepPlan first;

@@ -110,6 +110,11 @@ struct Bench {
         done.prompt_scores.push_back({.token = slice.tokens[i], .logprob = -1, .top = {}});
       if (slice.score_prompt && slice.next_token >= 0)
         done.prompt_scores.push_back({.token = slice.next_token, .logprob = -1, .top = {}});
+      if (!slice.pooling) continue;
+      done.pooled = slice.pooling->sums;
+      done.pooled.resize(1);
+      for (size_t i = slice.pooling->first; i < slice.tokens.size(); ++i)
+        done.pooled[0] += slice.tokens[i];
     }
     scheduler.on_step_result(std::move(result));
   }
@@ -294,6 +299,52 @@ BOOST_AUTO_TEST_CASE(scores_of_prompt_tokens_come_once_each_across_chunks_and_wi
   expected.erase(expected.begin());
   BOOST_TEST(scored == expected, boost::test_tools::per_element());
   BOOST_TEST(bench.reserves.at(0).reuse_tokens_max == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(the_mean_of_a_prompt_is_gathered_over_its_chunks_and_ends_it) {
+  SchedulerOptions options = Bench::defaults();
+  options.step_tokens_max = 7;
+  Bench bench(options);
+  SamplingParams params = at_most(0);
+  params.pooling = Pooling::kMean;
+  BOOST_TEST(bench.add(1, prompt_of(20), params).ok());
+  while (!bench.scheduler.idle()) bench.finish(bench.step());
+  bench.turn();
+  BOOST_TEST_REQUIRE(bench.emissions.size() == 1U);
+  BOOST_TEST(bench.emissions[0].tokens.empty());
+  BOOST_TEST(bench.emissions[0].end.has_value());
+  BOOST_TEST_REQUIRE(bench.emissions[0].embedding.size() == 1U);
+  BOOST_TEST(bench.emissions[0].embedding[0] == 109.5F);  // tokens 100 to 119
+  // Every row must be computed, cached or not.
+  BOOST_TEST(bench.reserves.at(0).reuse_tokens_max == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(the_last_row_of_a_prompt_needs_no_other_and_may_follow_a_cached_prefix) {
+  Bench bench;
+  bench.cached = 16;
+  SamplingParams params = at_most(0);
+  params.pooling = Pooling::kLast;
+  BOOST_TEST(bench.add(1, prompt_of(20), params).ok());
+  const StepPlan plan = bench.step();
+  BOOST_TEST_REQUIRE(plan.slices[0].pooling.has_value());
+  BOOST_TEST(plan.slices[0].pooling->first == 3U);
+  bench.finish(plan);
+  bench.turn();
+  BOOST_TEST_REQUIRE(bench.emissions.size() == 1U);
+  BOOST_TEST(bench.emissions[0].embedding.at(0) == 119.0F);
+  BOOST_TEST(bench.emissions[0].end->cached_tokens == 16U);
+}
+
+BOOST_AUTO_TEST_CASE(a_pooled_prompt_with_output_or_scores_is_refused) {
+  Bench bench;
+  for (const bool scored : {false, true}) {
+    SamplingParams params = at_most(scored ? 0 : 1);
+    params.pooling = Pooling::kLast;
+    if (scored) params.prompt_logprobs = 0;
+    const Status refused = bench.add(1, prompt_of(3), params);
+    BOOST_TEST((refused.code() == StatusCode::kInvalidArgument));
+    BOOST_TEST(refused.param() == "pooling");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(the_history_is_copied_only_for_samplers_that_need_it) {
@@ -501,8 +552,8 @@ BOOST_AUTO_TEST_CASE(a_cancelled_import_keeps_its_blocks_until_nothing_writes_th
   BOOST_TEST(bench.turn().empty());
   BOOST_TEST(!bench.scheduler.idle());
   bench.scheduler.on_import_ended(SequenceId{1}, 2, 0);
-  BOOST_TEST((lease_messages(bench.turn()) ==
-              std::vector<std::string>{"end", "commit 32", "release"}));
+  BOOST_TEST(
+      (lease_messages(bench.turn()) == std::vector<std::string>{"end", "commit 32", "release"}));
   BOOST_TEST(bench.scheduler.idle());
 }
 

@@ -38,8 +38,10 @@ struct StepSlice {
   uint32_t prompt_tokens = 0;
   uint32_t output_tokens = 0;  // sampled so far, for min_tokens
   // Log-probabilities of prompt tokens: score tokens[i + 1] (and `next_token` after the last one,
-  // when ≥ 0) from the logits of tokens[i]. Asked for when params->prompt_logprobs ≥ 0.
+  // when ≥ 0), i ≥ score_first, from the logits of tokens[i]. Asked for when
+  // params->prompt_logprobs ≥ 0.
   bool score_prompt = false;
+  uint32_t score_first = 0;  // the first i of these
   TokenId next_token = -1;
   std::optional<SlicePooling> pooling;
   std::shared_ptr<const SamplingParams> params;  // never null when sample or score_prompt

@@ -66,6 +66,7 @@ struct SamplingParams {
   promptLogprobs @14 :Int32 = -1;
   grammar @15 :Grammar;  # absent: free text
   pooling @16 :Pooling;
+  scoreFrom @17 :UInt32 = 1;
 }
 
 enum GrammarKind {

@@ -125,7 +125,7 @@ SliceResult SimDevice::read(const StepSlice& slice) {
       result.pooled.resize(1);
       result.pooled[0] += SimModel::row(sum);
     }
-    if (!slice.score_prompt || i < slice.position) continue;
+    if (!slice.score_prompt || i < slice.position + slice.score_first) continue;
     const uint32_t next = i + 1 - slice.position;
     const TokenId token = next < slice.tokens.size() ? slice.tokens[next] : slice.next_token;
     if (token >= 0) result.prompt_scores.push_back(options_.model.score(sum, token));

@@ -65,7 +65,8 @@ Answer answer_of(const SimModel& model, const std::vector<TokenId>& prompt,
     rows += SimModel::row(all);
     if (i + 1 < prompt.size()) {
       token = prompt[i + 1];
-      if (params.prompt_logprobs >= 0) answer.prompt_scores.push_back(model.score(all, token));
+      if (params.prompt_logprobs >= 0 && i + 1 >= params.score_from)
+        answer.prompt_scores.push_back(model.score(all, token));
       continue;
     }
     const auto outputs = static_cast<uint32_t>(answer.tokens.size());

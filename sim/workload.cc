@@ -54,6 +54,9 @@ SimRequest RandomWorkload::make(size_t index) const {
   if (rng.chance(options_.named_stops)) {
     params.stop_token_ids = random_tokens(rng, 2, options_.vocabulary);
   }
+  if (params.prompt_logprobs >= 0 && options_.pooled > 0.0) {
+    params.score_from = static_cast<uint32_t>(rng.between(1, request.prompt.size() + 1));
+  }
   if (options_.pooled > 0.0 && rng.chance(options_.pooled)) {
     params.pooling = rng.chance(0.7) ? Pooling::kMean : Pooling::kLast;
     params.max_tokens = params.min_tokens = 0;

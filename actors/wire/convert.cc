@@ -43,6 +43,7 @@ void write(const SamplingParams& in, schema::SamplingParams::Builder out) {
     grammar.setKind(static_cast<schema::GrammarKind>(in.grammar.kind));
     grammar.setText(in.grammar.text);
   }
+  out.setScoreFrom(in.score_from);
   out.setPooling(static_cast<schema::Pooling>(in.pooling));
 }
 
@@ -65,6 +66,8 @@ SamplingParams read(schema::SamplingParams::Reader in) {
   out.max_tokens = in.getMaxTokens();
   out.logprobs = in.getLogprobs();
   out.prompt_logprobs = in.getPromptLogprobs();
+  out.score_from = in.getScoreFrom();
+  KJ_REQUIRE(out.score_from >= 1, "the first token has no score");
   if (in.hasGrammar()) {
     const auto kind = static_cast<uint16_t>(in.getGrammar().getKind());
     KJ_REQUIRE(kind <= static_cast<uint16_t>(GrammarKind::kStructuralTag), "unknown grammar", kind);

@@ -164,7 +164,7 @@ void Executor::collect_rows(const StepPlan& plan) {
       const LogitsRow row{.row = first + r,
                           .slice = s,
                           .sample = last && slice.sample,
-                          .score = slice.score_prompt ? next : -1};
+                          .score = slice.score_prompt && r >= slice.score_first ? next : -1};
       if (row.sample || row.score >= 0) wanted_.push_back(row);
       if (slice.pooling && r >= slice.pooling->first) pooled_.push_back({first + r, s});
     }

@@ -37,8 +37,10 @@ struct SamplingParams {
   // -1: no log-probabilities; k ≥ 0: that of the chosen token and of the k most probable ones.
   // They are the model's own: of the raw logits, before temperature, penalties, bias and filters.
   int32_t logprobs = -1;
-  // As `logprobs`, for each token of the prompt (`echo` with `logprobs`).
+  // As `logprobs`, for each token of the prompt from index `score_from` on (`echo` with
+  // `logprobs`). The first token has none.
   int32_t prompt_logprobs = -1;
+  uint32_t score_from = 1;  // ≥ 1; what stands before may come from the prefix cache
 
   GrammarSpec grammar;  // which texts the output may be
   // Other than kNone: the prompt's vector is wanted and nothing else; max_tokens is 0.

@@ -38,7 +38,7 @@ struct Scheduler::Sequence {
   bool importing = false;  // a transfer fills its blocks
   uint32_t imported_first_block = 0;
 
-  uint32_t scores = 0;  // prompt tokens 1 … scores have been emitted with theirs
+  uint32_t scores = 0;  // prompt tokens score_from … scores have been emitted with theirs
   // Sums over the rows of prompt tokens [0, pooled_rows), or the last token's row alone.
   std::vector<double> pooled;
   uint32_t pooled_rows = 0;

@@ -61,6 +61,7 @@ Status Scheduler::check_size(const SequenceSpec& spec) const {
 
 Status Scheduler::add(SequenceSpec spec) {
   TROUPE_ASSERT(spec.prompt != nullptr && spec.params != nullptr, spec.id);
+  TROUPE_ASSERT(spec.params->score_from >= 1, spec.id);
   if (spec.prompt->empty())
     return invalid_argument("the prompt has no tokens: give at least one", "prompt");
   TROUPE_ASSERT(!spec.prefill_only || spec.params->max_tokens == 0, spec.id);
@@ -85,6 +86,7 @@ Status Scheduler::add(SequenceSpec spec) {
   auto sequence = std::make_unique<Sequence>();
   const TimePoint aged = spec.arrival + options_.ageing;
   sequence->rank = {spec.deadline ? std::min(*spec.deadline, aged) : aged, next_order_++};
+  sequence->scores = spec.params->score_from - 1;
   sequence->spec = std::move(spec);
   waiting_.emplace(sequence->rank, sequence.get());
   const SequenceId id = sequence->spec.id;
@@ -252,7 +254,6 @@ void Scheduler::accept_slice(const SliceInFlight& planned, SliceResult&& slice, 
   TROUPE_ASSERT(slice.sampled == planned.sample || !slice.status.ok(), slice.sequence,
                 slice.sampled);
   TROUPE_ASSERT(sequence.in_flight == planned.tokens, slice.sequence, sequence.in_flight);
-  const uint32_t position = sequence.computed;
   sequence.computed += std::exchange(sequence.in_flight, 0);
   sequence.sample_in_flight = false;
   TROUPE_ASSERT(sequence.computed <= sequence.known(), slice.sequence, sequence.computed);
@@ -264,8 +265,7 @@ void Scheduler::accept_slice(const SliceInFlight& planned, SliceResult&& slice, 
   }
   add_commit(sequence, commit);
   if (sequence.cancelled) return;
-  if (!slice.prompt_scores.empty())
-    accept_scores(sequence, position, std::move(slice.prompt_scores));
+  if (!slice.prompt_scores.empty()) accept_scores(sequence, std::move(slice.prompt_scores));
   if (!slice.pooled.empty()) {
     TROUPE_ASSERT(sequence.computed > sequence.pooled_rows, sequence.spec.id, sequence.computed);
     sequence.pooled = std::move(slice.pooled);
@@ -290,17 +290,12 @@ void Scheduler::finish_prompt_only(Sequence& sequence) {
   end(sequence, FinishReason::kLength, -1);
 }
 
-// Score k is that of prompt token position + 1 + k. After a preemption some come a second time.
-void Scheduler::accept_scores(Sequence& sequence, uint32_t position,
-                              std::vector<SampledToken>&& scores) {
-  for (size_t k = 0; k < scores.size(); ++k) {
-    const uint32_t index = position + 1 + static_cast<uint32_t>(k);
-    if (index <= sequence.scores) continue;
-    TROUPE_ASSERT(index == sequence.scores + 1, sequence.spec.id, index, sequence.scores);
-    TROUPE_ASSERT(index < sequence.prompt_tokens(), sequence.spec.id, index);
-    emission_of(sequence).prompt_scores.push_back(std::move(scores[k]));
-    sequence.scores = index;
-  }
+// Those that came before a preemption were not asked for again.
+void Scheduler::accept_scores(Sequence& sequence, std::vector<SampledToken>&& scores) {
+  std::vector<SampledToken>& out = emission_of(sequence).prompt_scores;
+  for (SampledToken& score : scores) out.push_back(std::move(score));
+  sequence.scores += static_cast<uint32_t>(scores.size());
+  TROUPE_ASSERT(sequence.scores < sequence.prompt_tokens(), sequence.spec.id, sequence.scores);
 }
 
 void Scheduler::accept_token(Sequence& sequence, SampledToken&& sampled) {

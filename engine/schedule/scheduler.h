@@ -85,7 +85,7 @@ struct Emission {
   };
   SequenceId sequence;
   RequestId request;
-  std::vector<SampledToken> prompt_scores;  // of prompt tokens 1, 2, …: gapless, each once
+  std::vector<SampledToken> prompt_scores;  // of prompt tokens score_from, …: gapless, each once
   std::vector<SampledToken> tokens;         // new ones, the end or stop token included
   std::vector<float> embedding;             // the pooled prompt, with the end
   std::optional<End> end;                   // set exactly once in a sequence's life, unless …
@@ -172,7 +172,7 @@ class Scheduler {
 
   void accept_slice(const SliceInFlight& planned, SliceResult&& slice, Sequence& sequence,
                     KvCommit& commit);
-  void accept_scores(Sequence& sequence, uint32_t position, std::vector<SampledToken>&& scores);
+  void accept_scores(Sequence& sequence, std::vector<SampledToken>&& scores);
   void accept_token(Sequence& sequence, SampledToken&& token);
   void finish_prompt_only(Sequence& sequence);
   void add_commit(Sequence& sequence, KvCommit& commit);

@@ -218,6 +218,7 @@ void Scheduler::add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan) {
     slice.history.insert(slice.history.end(), sequence.output.begin(), sequence.output.end());
   }
   slice.score_prompt = sequence.scoring() && end > sequence.scores;
+  if (slice.score_prompt) slice.score_first = std::max(sequence.scores, begin) - begin;
   if (slice.score_prompt && end < prompt) slice.next_token = sequence.token(end);
   add_pooling(sequence, end, slice);
   if (sequence.copy) {

@@ -40,6 +40,7 @@ SamplingParams draw_params(TestRng& rng, const Traffic& traffic) {
   if (rng.chance(20)) params.frequency_penalty = 1.0F;
   if (rng.chance(traffic.score_percent)) {
     params.prompt_logprobs = 0;
+    if (rng.chance(50)) params.score_from = rng.between(1, traffic.prompt_tokens_max + 1);
     if (rng.chance(50)) params.max_tokens = 0;
   } else if (rng.chance(traffic.pool_percent)) {
     params.pooling = rng.chance(70) ? Pooling::kMean : Pooling::kLast;

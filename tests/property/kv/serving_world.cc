@@ -77,7 +77,7 @@ Generation reference(const std::vector<TokenId>& prompt, const SamplingParams& p
     const uint64_t value = kv(sum, tokens[i], i);
     rows += row(value);
     sum += weigh(value, i);
-    if (params.prompt_logprobs >= 0 && i + 1 < prompt.size())
+    if (params.prompt_logprobs >= 0 && i + 1 < prompt.size() && i + 1 >= params.score_from)
       result.prompt_scores.push_back(score(value, tokens[i + 1]));
     if (i + 1 < tokens.size()) continue;
     if (params.pooling == Pooling::kLast) result.embedding = {static_cast<float>(row(value))};
@@ -162,7 +162,7 @@ SliceResult FakeDevice::execute(const StepSlice& slice) {
       result.pooled.resize(1);
       result.pooled[0] += fake_model::row(value);
     }
-    if (!slice.score_prompt) continue;
+    if (!slice.score_prompt || k < slice.score_first) continue;
     const TokenId next = k + 1 < slice.tokens.size() ? slice.tokens[k + 1] : slice.next_token;
     if (next >= 0) result.prompt_scores.push_back(fake_model::score(value, next));
   }

@@ -29,6 +29,7 @@ SamplingParams full_params() {
   params.logprobs = 5;
   params.prompt_logprobs = 0;
   params.grammar = {GrammarKind::kJsonSchema, R"({"type":"object"})"};
+  params.score_from = 7;
   params.pooling = Pooling::kLast;
   return params;
 }

@@ -106,7 +106,7 @@ struct Bench {
       done.sequence = slice.sequence;
       done.sampled = slice.sample;
       done.token.token = token;
-      for (size_t i = 1; slice.score_prompt && i < slice.tokens.size(); ++i)
+      for (size_t i = slice.score_first + 1; slice.score_prompt && i < slice.tokens.size(); ++i)
         done.prompt_scores.push_back({.token = slice.tokens[i], .logprob = -1, .top = {}});
       if (slice.score_prompt && slice.next_token >= 0)
         done.prompt_scores.push_back({.token = slice.next_token, .logprob = -1, .top = {}});
@@ -299,6 +299,22 @@ BOOST_AUTO_TEST_CASE(scores_of_prompt_tokens_come_once_each_across_chunks_and_wi
   expected.erase(expected.begin());
   BOOST_TEST(scored == expected, boost::test_tools::per_element());
   BOOST_TEST(bench.reserves.at(0).reuse_tokens_max == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(scores_from_a_token_on_let_the_cache_serve_what_stands_before) {
+  Bench bench;
+  bench.cached = 16;
+  SamplingParams params = at_most(0);
+  params.prompt_logprobs = 0;
+  params.score_from = 18;
+  BOOST_TEST(bench.add(1, prompt_of(20), params).ok());
+  bench.finish(bench.step());
+  bench.turn();
+  BOOST_TEST(bench.reserves.at(0).reuse_tokens_max == 17U);
+  BOOST_TEST_REQUIRE(bench.emissions.size() == 1U);
+  BOOST_TEST_REQUIRE(bench.emissions[0].prompt_scores.size() == 2U);
+  BOOST_TEST(bench.emissions[0].prompt_scores[0].token == 118);
+  BOOST_TEST(bench.emissions[0].prompt_scores[1].token == 119);
 }
 
 BOOST_AUTO_TEST_CASE(the_mean_of_a_prompt_is_gathered_over_its_chunks_and_ends_it) {

@@ -13,8 +13,7 @@ bool is_absent(const TemplateValue& list) {
 TemplateValue message_value(const ChatMessage& message) {
   Entries entries;
   entries.emplace_back("role", TemplateValue::data(message.role));
-  const bool has_content = !message.content.is(TemplateValue::Kind::kUndefined) &&
-                           !message.content.is(TemplateValue::Kind::kNone);
+  const bool has_content = !message.content.is(TemplateValue::Kind::kUndefined);
   entries.emplace_back("content", has_content ? message.content : TemplateValue::data(""));
   if (message.name) entries.emplace_back("name", TemplateValue::data(*message.name));
   if (message.tool_call_id) {
@@ -44,6 +43,7 @@ TemplateValue make_chat_context(const std::vector<ChatMessage>& messages,
     entries.emplace_back("eos_token", TemplateValue::markup(*options.eos_token));
   }
   entries.emplace_back("tools", is_absent(options.tools) ? TemplateValue::none() : options.tools);
+  entries.emplace_back("documents", TemplateValue::none());
   for (const auto& extra : options.extra) entries.push_back(extra);
   return TemplateValue::dict(std::move(entries));
 }

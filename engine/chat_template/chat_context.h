@@ -13,8 +13,9 @@ namespace troupe {
 // One message as a client sent it. All of it is data.
 struct ChatMessage {
   std::string role;
-  // Text, or a list of parts for templates that take them. Absent and none become "" in the
-  // context, so that no template prints "None" for an answer that only called tools.
+  // Text, a list of parts for templates that take them, or none for templates that ask for that.
+  // Absent becomes "" in the context, so that no template prints "None" for an answer that only
+  // called tools.
   TemplateValue content;
   std::optional<std::string> name;
   std::optional<std::string> tool_call_id;
@@ -37,7 +38,7 @@ struct ChatContextOptions {
 };
 
 // The context of ChatTemplate::render: messages, add_generation_prompt, bos_token, eos_token, tools
-// (none if there are none) and the extras.
+// (none if there are none), documents (none, as in transformers without them) and the extras.
 [[nodiscard]] TemplateValue make_chat_context(const std::vector<ChatMessage>& messages,
                                               const ChatContextOptions& options);
 

@@ -26,11 +26,17 @@ Result<ChatTemplate> ChatTemplate::compile(std::string source, ChatTemplateLimit
 
 Result<std::vector<TemplatePiece>> ChatTemplate::render(const TemplateValue& context,
                                                         int64_t unix_seconds) const {
+  return render(context, unix_seconds, limits_);
+}
+
+Result<std::vector<TemplatePiece>> ChatTemplate::render(const TemplateValue& context,
+                                                        int64_t unix_seconds,
+                                                        const ChatTemplateLimits& limits) const {
   if (!context.is(TemplateValue::Kind::kDict)) {
     return invalid_argument("a chat template needs a dict of variables, not a '" +
                             std::string(context.type_name()) + "'");
   }
-  chat_template::Renderer renderer(limits_, context, unix_seconds);
+  chat_template::Renderer renderer(limits, context, unix_seconds);
   TROUPE_ASSIGN_OR_RETURN(const TemplateText text, renderer.run(*program_));
   std::vector<TemplatePiece> pieces;
   size_t begin = 0;

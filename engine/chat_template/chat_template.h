@@ -47,6 +47,10 @@ class ChatTemplate {
   // conversation does not allow, or an exceeded limit, each with the template's line.
   [[nodiscard]] Result<std::vector<TemplatePiece>> render(const TemplateValue& context,
                                                           int64_t unix_seconds) const;
+  // The same within limits other than those of compile().
+  [[nodiscard]] Result<std::vector<TemplatePiece>> render(const TemplateValue& context,
+                                                          int64_t unix_seconds,
+                                                          const ChatTemplateLimits& limits) const;
 
   // What the template can express, read from its syntax tree: one that does not ask for tools
   // silently drops them, which a caller may want to refuse.

@@ -62,9 +62,11 @@ constexpr KnownField kChatFields[] = {
     {"verbosity", kUnsupported},
     {"web_search_options", kUnsupported},
     {"echo", kUnsupported},
-    {"chat_template", kUnsupported},
-    {"chat_template_kwargs", kUnsupported},
-    {"continue_final_message", kUnsupported},
+    {"chat_template"},
+    {"chat_template_kwargs"},
+    {"add_generation_prompt"},
+    {"continue_final_message"},
+    {"documents", kUnsupported},
     {"structured_outputs", kUnsupported},
     {"prompt_logprobs", kUnsupported},
     {"use_beam_search", kUnsupported},
@@ -128,6 +130,7 @@ Result<GenerationBody> check_chat(const Json& object, std::span<const RequestRul
   TROUPE_RETURN_IF_ERROR(parse_common(fields, rules, out));
   TROUPE_RETURN_IF_ERROR(parse_chat_logprobs(fields, out.sampling));
   TROUPE_RETURN_IF_ERROR(check_tools(fields));
+  TROUPE_ASSIGN_OR_RETURN(out.chat, parse_chat_prompt(fields, rules.templates));
   TROUPE_ASSIGN_OR_RETURN(out.messages, parse_messages(fields.find("messages")));
   return out;
 }

@@ -24,8 +24,8 @@ constexpr KnownField kMessageFields[] = {
     {"tool_call_id"},
     {"refusal", FieldUse::kTolerated},
     {"annotations", FieldUse::kTolerated},
-    {"reasoning", FieldUse::kTolerated},
-    {"reasoning_content", FieldUse::kTolerated},
+    {"reasoning"},
+    {"reasoning_content"},
     {"audio", FieldUse::kUnsupported},
     {"function_call", FieldUse::kUnsupported},
 };
@@ -39,20 +39,19 @@ Result<std::string> parse_role(const FieldReader& message) {
   }
   if (!value->is_string()) return bad_value(message.path("role"), kRoleRule, *value);
   const auto& role = value->get_ref<const std::string&>();
-  if (role == "developer") return std::string("system");
-  for (const char* known : {"system", "user", "assistant", "tool"}) {
+  for (const char* known : {"system", "developer", "user", "assistant", "tool"}) {
     if (role == known) return role;
   }
   return bad_value(message.path("role"), kRoleRule, *value);
 }
 
-Result<std::string> parse_parts(const Json& parts, const std::string& path) {
+Result<Json> parse_parts(const Json& parts, const std::string& path) {
   if (parts.empty() || parts.size() > kContentPartsMax) {
     return invalid_argument(path + " must have 1 to " + std::to_string(kContentPartsMax) +
                                 " parts; got " + std::to_string(parts.size()),
                             path);
   }
-  std::string text;
+  Json out = Json::array();
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string at = path + "[" + std::to_string(i) + "]";
     if (!parts[i].is_object()) {
@@ -77,10 +76,9 @@ Result<std::string> parse_parts(const Json& parts, const std::string& path) {
     if (value == nullptr || !value->is_string()) {
       return invalid_argument(part.path("text") + " must be a string", part.path("text"));
     }
-    if (i > 0) text += '\n';
-    text += value->get_ref<const std::string&>();
+    out.push_back({{"type", "text"}, {"text", *value}});
   }
-  return text;
+  return out;
 }
 
 Result<Json> parse_function(const FieldReader& call) {
@@ -102,12 +100,6 @@ Result<Json> parse_function(const FieldReader& call) {
     return bad_value(function.path("arguments"), "must be a string or an object", *arguments);
   }
   out["arguments"] = *arguments;
-  // Templates print an object; the API sends it as text. Text that is no object stays as it is: a
-  // model may have written it.
-  if (arguments->is_string()) {
-    Result<Json> parsed = parse_json(arguments->get_ref<const std::string&>());
-    if (parsed.ok() && parsed->is_object()) out["arguments"] = std::move(parsed).value();
-  }
   return out;
 }
 
@@ -148,23 +140,38 @@ Status parse_substance(const FieldReader& message, const std::string& role, Json
   }
   const std::string path = message.path("content");
   const Json* content = message.find("content");
-  std::string text;
+  out["content"] = nullptr;
   if (content == nullptr) {
-    if (tool_calls.empty()) {
+    if (tool_calls.empty() && !out.contains("reasoning_content")) {
       return invalid_argument(path +
                                   " must be a string or an array of parts; it is missing or "
                                   "null, which only assistant messages with tool_calls may have",
                               path);
     }
   } else if (content->is_string()) {
-    text = content->get_ref<const std::string&>();
+    out["content"] = *content;
   } else if (content->is_array()) {
-    TROUPE_ASSIGN_OR_RETURN(text, parse_parts(*content, path));
+    TROUPE_ASSIGN_OR_RETURN(out["content"], parse_parts(*content, path));
   } else {
     return bad_value(path, "must be a string or an array of parts", *content);
   }
-  out["content"] = std::move(text);
   if (!tool_calls.empty()) out["tool_calls"] = std::move(tool_calls);
+  return ok_status();
+}
+
+// Of the two names that clients use, the older one wins. Only the assistant reasons.
+Status parse_reasoning(const FieldReader& message, const std::string& role, Json& out) {
+  for (const char* field : {"reasoning_content", "reasoning"}) {
+    std::string text;
+    TROUPE_RETURN_IF_ERROR(message.read(field, text));
+    if (text.empty() || out.contains("reasoning_content")) continue;
+    if (role != "assistant") {
+      return invalid_argument(
+          message.path(field) + " is only for assistant messages; this one is of " + role,
+          message.path(field));
+    }
+    out["reasoning_content"] = std::move(text);
+  }
   return ok_status();
 }
 
@@ -176,6 +183,7 @@ Result<Json> parse_message(const Json& value, const std::string& path) {
   const FieldReader message(value, path + ".");
   TROUPE_ASSIGN_OR_RETURN(const std::string role, parse_role(message));
   Json out = {{"role", role}};
+  TROUPE_RETURN_IF_ERROR(parse_reasoning(message, role, out));
   TROUPE_RETURN_IF_ERROR(parse_substance(message, role, out));
   for (const char* field : {"name", "tool_call_id"}) {
     if (!message.has(field)) continue;

@@ -91,15 +91,16 @@ Result<PreparedRequest> prepare_request(GenerationBody body, const CataloguedMod
   out.model = &model;
   if (body.api == Api::kChat) {
     PreparedPrompt prompt;
-    PromptEncoder::ChatOptions options;
-    options.unix_seconds = unix_seconds;
-    TROUPE_ASSIGN_OR_RETURN(prompt.tokens, model.encoder().encode_chat(body.messages, options));
+    TROUPE_ASSIGN_OR_RETURN(prompt.tokens,
+                            model.encoder().encode_chat(body.messages, body.chat,
+                                                        BeginToken::kAsTheModelAsks, unix_seconds));
     if (prompt.tokens.empty()) {
       return invalid_argument("the chat template made an empty prompt of the messages", "messages");
     }
     TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model.served(), "messages", prompt));
     out.prompts.push_back(std::move(prompt));
     body.messages = nullptr;  // rendered; no need to keep a conversation for minutes
+    body.chat = {};
   }
   for (size_t i = 0; i < body.prompts.size(); ++i) {
     const std::string param =

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/gateway/openai/conversation.h"
 #include "engine/chat_template/chat_context.h"
 #include "engine/chat_template/value_json.h"
 
@@ -13,32 +14,84 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Result<ChatMessage> to_chat_message(const Json& message) {
-  ChatMessage out;
-  out.role = message.at("role").get<std::string>();
-  TROUPE_ASSIGN_OR_RETURN(out.content, template_value_from_json(message.at("content")));
-  if (message.contains("name")) out.name = message["name"].get<std::string>();
-  if (message.contains("tool_call_id")) {
-    out.tool_call_id = message["tool_call_id"].get<std::string>();
-  }
-  if (message.contains("tool_calls")) {
-    TROUPE_ASSIGN_OR_RETURN(out.tool_calls, template_value_from_json(message["tool_calls"]));
-  }
-  return out;
-}
-
 std::optional<std::string> spelling(const Tokenizer& tokenizer, TokenId token) {
   if (token == kNoToken) return std::nullopt;
   return std::string(tokenizer.token_bytes(token));
 }
 
+// The last message, as text, if an answer may go on with it.
+Result<std::string> text_to_continue(const Json& messages) {
+  const Json& last = messages.back();
+  const std::string at = "messages[" + std::to_string(messages.size() - 1) + "]";
+  if (last.at("role") != "assistant") {
+    return invalid_argument(at + ".role must be assistant when continue_final_message is true",
+                            at + ".role");
+  }
+  const Json& content = last.at("content");
+  if (last.contains("tool_calls") || content.is_null()) {
+    return invalid_argument(
+        at + " must have text and no tool_calls when continue_final_message is true",
+        at + ".content");
+  }
+  // Of several parts, it is the last one that goes on.
+  return (content.is_array() ? content.back().at("text") : content).get<std::string>();
+}
+
+// Ends the prompt behind the last message's text, without what the template writes after it.
+// Templates may trim the text; as far as it stands there with its white space, that stays.
+Status cut_behind(std::string_view text, std::vector<TemplatePiece>& pieces) {
+  constexpr std::string_view kSpace = " \t\r\n\f\v";
+  const size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) {
+    return invalid_argument(
+        "the last message must not be empty when continue_final_message is true", "messages");
+  }
+  const std::string_view untrimmed_end = text.substr(begin);
+  const std::string_view core = untrimmed_end.substr(0, untrimmed_end.find_last_not_of(kSpace) + 1);
+  std::string all;
+  for (const TemplatePiece& piece : pieces) all += piece.text;
+  const size_t at = all.rfind(core);
+  if (at == std::string::npos) {
+    return Status(StatusCode::kUnsupported,
+                  "the model's chat template does not show the last message as it is, so it cannot "
+                  "be continued; set continue_final_message to false",
+                  "continue_final_message");
+  }
+  const bool has_space = std::string_view(all).substr(at).starts_with(untrimmed_end);
+  size_t keep = at + (has_space ? untrimmed_end.size() : core.size());
+  size_t kept = 0;
+  while (kept < pieces.size() && keep > 0) {
+    std::string& piece = pieces[kept++].text;
+    if (piece.size() > keep) piece.resize(keep);
+    keep -= piece.size();
+  }
+  pieces.resize(kept);
+  return ok_status();
+}
+
 }  // namespace
 
-PromptEncoder::PromptEncoder(const ServedModel& model) : model_(model), token_bytes_max_(1) {
+PromptEncoder::PromptEncoder(const ServedModel& model)
+    : model_(model),
+      token_bytes_max_(1),
+      plain_(prepare(model.chat_template)),
+      with_tools_(model.tool_template == nullptr ? plain_ : prepare(model.tool_template)) {
   for (size_t id = 0; id < model.tokenizer.vocab_size(); ++id) {
     const size_t bytes = model.tokenizer.token_bytes(static_cast<TokenId>(id)).size();
     token_bytes_max_ = std::max(token_bytes_max_, bytes);
   }
+}
+
+PromptEncoder::Prepared PromptEncoder::prepare(const ChatTemplate* chat_template) const {
+  if (chat_template == nullptr) return {};
+  return {chat_template, find_habits(*chat_template, token_context())};
+}
+
+ChatContextOptions PromptEncoder::token_context() const {
+  ChatContextOptions context;
+  context.bos_token = spelling(model_.tokenizer, model_.tokenizer.bos());
+  context.eos_token = spelling(model_.tokenizer, model_.tokenizer.eos());
+  return context;
 }
 
 Result<std::vector<TokenId>> PromptEncoder::encode_text(std::string_view text,
@@ -48,43 +101,73 @@ Result<std::vector<TokenId>> PromptEncoder::encode_text(std::string_view text,
                                  {.add_special = begin == BeginToken::kAsTheModelAsks});
 }
 
+Result<std::vector<TemplatePiece>> PromptEncoder::render(const Json& messages,
+                                                         const ChatPromptOptions& options,
+                                                         const Prepared& prepared,
+                                                         int64_t unix_seconds) const {
+  const TemplateTraits& traits = prepared.chat_template->traits();
+  TROUPE_RETURN_IF_ERROR(check_expressible(messages, options, traits, prepared.habits));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<ChatMessage> conversation,
+                          to_conversation(messages, traits, prepared.habits));
+  ChatContextOptions context = token_context();
+  context.add_generation_prompt = options.add_generation_prompt;
+  if (options.tools.is_array()) {
+    TROUPE_ASSIGN_OR_RETURN(context.tools, template_value_from_json(options.tools));
+  }
+  if (options.template_kwargs.is_object()) {
+    for (const auto& [name, value] : options.template_kwargs.items()) {
+      TROUPE_ASSIGN_OR_RETURN(TemplateValue variable, template_value_from_json(value));
+      context.extra.emplace_back(name, std::move(variable));
+    }
+  }
+  return prepared.chat_template->render(make_chat_context(conversation, context), unix_seconds);
+}
+
 Result<std::vector<TokenId>> PromptEncoder::encode_chat(const Json& messages,
-                                                        const ChatOptions& options) const {
-  if (model_.chat_template == nullptr) {
+                                                        const ChatPromptOptions& options,
+                                                        BeginToken begin,
+                                                        int64_t unix_seconds) const {
+  Prepared prepared = options.tools.is_array() ? with_tools_ : plain_;
+  std::optional<ChatTemplate> requested;
+  if (!options.chat_template.empty()) {
+    Result<ChatTemplate> compiled = ChatTemplate::compile(options.chat_template);
+    if (!compiled.ok()) {
+      return Status(compiled.status().code(), compiled.status().message(), "chat_template");
+    }
+    requested = std::move(compiled).value();
+    prepared = prepare(&*requested);
+  }
+  if (prepared.chat_template == nullptr) {
     return Status(StatusCode::kUnsupported,
                   "the model " + model_.name +
-                      " has no chat template; send a whole prompt to /v1/completions",
+                      " has no chat template; send a whole prompt to /v1/completions, or start the "
+                      "server with --chat-template",
                   "messages");
   }
-  std::vector<ChatMessage> conversation;
-  size_t bytes = 0;
-  for (const Json& message : messages) {
-    bytes += message.at("content").get_ref<const std::string&>().size();
-    TROUPE_ASSIGN_OR_RETURN(ChatMessage converted, to_chat_message(message));
-    conversation.push_back(std::move(converted));
+  TROUPE_RETURN_IF_ERROR(check_text_bytes(content_bytes(messages), "messages"));
+  std::string continued;
+  if (options.continue_final_message) {
+    TROUPE_ASSIGN_OR_RETURN(continued, text_to_continue(messages));
   }
-  TROUPE_RETURN_IF_ERROR(check_text_bytes(bytes, "messages"));
-  ChatContextOptions context;
-  context.add_generation_prompt = options.add_generation_prompt;
-  context.bos_token = spelling(model_.tokenizer, model_.tokenizer.bos());
-  context.eos_token = spelling(model_.tokenizer, model_.tokenizer.eos());
-  Result<std::vector<TemplatePiece>> pieces =
-      model_.chat_template->render(make_chat_context(conversation, context), options.unix_seconds);
+  Result<std::vector<TemplatePiece>> pieces = render(messages, options, prepared, unix_seconds);
   if (!pieces.ok()) {
     const Status& status = pieces.status();
+    if (!status.param().empty()) return status;
     return Status(status.code(),
                   "the model's chat template refused the messages: " + status.message(),
                   "messages");
   }
+  if (options.continue_final_message) {
+    TROUPE_RETURN_IF_ERROR(cut_behind(continued, pieces.value()));
+  }
   std::vector<TextPiece> views;
-  bytes = 0;
+  size_t bytes = 0;
   for (const TemplatePiece& piece : pieces.value()) {
     views.push_back({piece.text, piece.from_template});
     bytes += piece.text.size();
   }
   TROUPE_RETURN_IF_ERROR(check_text_bytes(bytes, "messages"));
-  return model_.tokenizer.encode(views,
-                                 {.add_special = options.begin == BeginToken::kAsTheModelAsks});
+  return model_.tokenizer.encode(views, {.add_special = begin == BeginToken::kAsTheModelAsks});
 }
 
 Status PromptEncoder::check_text_bytes(size_t bytes, std::string_view param) const {

@@ -6,8 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/gateway/openai/chat_prompt.h"
 #include "actors/gateway/openai/served_model.h"
 #include "base/ids.h"
+#include "engine/chat_template/template_habits.h"
 #include "troupe/status.h"
 
 namespace troupe {
@@ -26,22 +28,35 @@ class PromptEncoder final {
   [[nodiscard]] Result<std::vector<TokenId>> encode_text(std::string_view text,
                                                          BeginToken begin) const;
 
-  struct ChatOptions {
-    bool add_generation_prompt = true;
-    BeginToken begin = BeginToken::kAsTheModelAsks;  // never twice, if the template writes it
-    int64_t unix_seconds = 0;                        // what the template sees as now
-  };
   // `messages` as parse_messages() returns them. Only the template's own text can become a special
-  // token. kUnsupported: the model has no template; kInvalidArgument: the template refuses the
-  // conversation, in its own words.
+  // token. The begin token never comes twice, if the template writes it; `unix_seconds` is what
+  // the template sees as now. kUnsupported: the model has no template, or its template cannot
+  // express the conversation; kInvalidArgument: the template refuses it, in its own words.
   [[nodiscard]] Result<std::vector<TokenId>> encode_chat(const nlohmann::ordered_json& messages,
-                                                         const ChatOptions& options) const;
+                                                         const ChatPromptOptions& options,
+                                                         BeginToken begin,
+                                                         int64_t unix_seconds) const;
 
  private:
+  // A template with what is known of it.
+  struct Prepared {
+    const ChatTemplate* chat_template = nullptr;
+    TemplateHabits habits;
+  };
+
+  [[nodiscard]] Prepared prepare(const ChatTemplate* chat_template) const;
+  // The tokens that templates know by name.
+  [[nodiscard]] ChatContextOptions token_context() const;
+  [[nodiscard]] Result<std::vector<TemplatePiece>> render(const nlohmann::ordered_json& messages,
+                                                          const ChatPromptOptions& options,
+                                                          const Prepared& prepared,
+                                                          int64_t unix_seconds) const;
   [[nodiscard]] Status check_text_bytes(size_t bytes, std::string_view param) const;
 
   const ServedModel& model_;
   size_t token_bytes_max_;  // of the longest token of the vocabulary
+  Prepared plain_;          // for conversations without tools; null: chats are refused
+  Prepared with_tools_;     // for those with tools
 };
 
 // The error of a prompt that does not fit, with both numbers. `output_tokens` is what the request

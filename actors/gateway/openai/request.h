@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/gateway/openai/chat_prompt.h"
 #include "actors/gateway/text/stop_matcher.h"
 #include "actors/gateway/tools/tool_request.h"
 #include "base/ids.h"
@@ -24,6 +25,7 @@ struct RequestRules {
   std::string_view model_name;
   uint32_t vocab_size = 0;
   uint32_t context_tokens = 0;
+  RequestTemplates templates = RequestTemplates::kRefused;
 };
 
 // The answer to whoever asks for any model while there is none: kUnavailable.
@@ -53,9 +55,10 @@ struct GenerationBody {
   bool continuous_usage = false;
   std::string cache_salt;
 
-  // Chat: the normalised messages (see parse_messages).
+  // Chat: the checked messages (see parse_messages), and how they become a prompt.
   nlohmann::ordered_json messages;
   ToolRequest tools;
+  ChatPromptOptions chat;
   // Completions: at least one.
   std::vector<RawPrompt> prompts;
   bool echo = false;
@@ -76,8 +79,8 @@ struct TokenizeBody {
   size_t model = 0;
   std::string prompt;
   nlohmann::ordered_json messages;
+  ChatPromptOptions chat;
   bool add_special_tokens = true;
-  bool add_generation_prompt = true;
   bool return_token_strs = false;
 };
 [[nodiscard]] Result<TokenizeBody> parse_tokenize_body(std::string_view body,

@@ -13,6 +13,7 @@ inline constexpr uint32_t kPromptsMax = 128;        // prompts in one completion
 inline constexpr uint32_t kMessagesMax = 4096;      // in one conversation
 inline constexpr uint32_t kContentPartsMax = 1024;  // in one message
 inline constexpr uint32_t kToolCallsMax = 128;      // in one message
+inline constexpr uint32_t kTemplateKwargsMax = 64;  // in chat_template_kwargs
 inline constexpr uint32_t kStopsMax = 4;            // stop strings
 inline constexpr size_t kStopBytesMax = 1024;       // of one stop string
 // Entries of logit_bias times choices of all prompts: each choice gets a copy.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "actors/gateway/openai/chat_prompt.h"
 #include "engine/chat_template/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -15,8 +16,15 @@ struct ServedModel {
   uint32_t context_tokens = 0;  // prompt and output together
   int64_t created_unix_s = 0;   // for GET /v1/models
   const Tokenizer& tokenizer;
-  const ChatTemplate* chat_template =
-      nullptr;  // null: the model's file has none; chats are refused
+  // Null: there is none; chats are refused.
+  const ChatTemplate* chat_template = nullptr;
+  // For conversations with tools; null: chat_template does for them too.
+  const ChatTemplate* tool_template = nullptr;
+  RequestTemplates request_templates = RequestTemplates::kRefused;
+
+  [[nodiscard]] const ChatTemplate* template_for(bool has_tools) const {
+    return has_tools && tool_template != nullptr ? tool_template : chat_template;
+  }
 };
 
 }  // namespace troupe

@@ -28,8 +28,7 @@ Result<std::vector<TokenId>> tokenize(const TokenizeBody& request, const Catalog
   const BeginToken begin =
       request.add_special_tokens ? BeginToken::kAsTheModelAsks : BeginToken::kNone;
   if (!request.messages.is_array()) return model.encoder().encode_text(request.prompt, begin);
-  return model.encoder().encode_chat(request.messages,
-                                     {request.add_generation_prompt, begin, unix_seconds});
+  return model.encoder().encode_chat(request.messages, request.chat, begin, unix_seconds);
 }
 
 Result<std::string> detokenize(const DetokenizeBody& request, const CataloguedModel& model) {

@@ -20,11 +20,16 @@ constexpr KnownField kTokenizeFields[] = {
     {"add_special_tokens"},
     {"add_generation_prompt"},
     {"return_token_strs"},
-    {"tools", kUnsupported},
-    {"chat_template", kUnsupported},
-    {"chat_template_kwargs", kUnsupported},
-    {"continue_final_message", kUnsupported},
+    {"tools"},
+    {"chat_template"},
+    {"chat_template_kwargs"},
+    {"continue_final_message"},
+    {"documents", kUnsupported},
 };
+
+// What shapes a conversation; a prompt has no use for it.
+constexpr const char* kChatFields[] = {"tools", "chat_template", "chat_template_kwargs",
+                                       "continue_final_message"};
 
 constexpr KnownField kDetokenizeFields[] = {{"model"}, {"tokens"}};
 
@@ -43,12 +48,21 @@ Result<TokenizeBody> check_tokenize(const Json& object, std::span<const RequestR
   TROUPE_ASSIGN_OR_RETURN(out.model, find_model(fields, models, ModelField::kOptionalIfOne));
   TROUPE_RETURN_IF_ERROR(fields.read("prompt", out.prompt));
   TROUPE_RETURN_IF_ERROR(fields.read("add_special_tokens", out.add_special_tokens));
-  TROUPE_RETURN_IF_ERROR(fields.read("add_generation_prompt", out.add_generation_prompt));
   TROUPE_RETURN_IF_ERROR(fields.read("return_token_strs", out.return_token_strs));
   if (fields.has("prompt") == fields.has("messages")) {
     return invalid_argument("send either prompt or messages", "prompt");
   }
+  for (const char* name : kChatFields) {
+    if (fields.has("prompt") && fields.has(name)) {
+      return invalid_argument(std::string(name) + " goes with messages, not with a prompt", name);
+    }
+  }
   if (fields.has("messages")) {
+    TROUPE_ASSIGN_OR_RETURN(out.chat, parse_chat_prompt(fields, models[out.model].templates));
+    if (const Json* tools = fields.find("tools"); tools != nullptr) {
+      if (!tools->is_array()) return bad_value("tools", "must be an array", *tools);
+      if (!tools->empty()) out.chat.tools = *tools;
+    }
     TROUPE_ASSIGN_OR_RETURN(out.messages, parse_messages(fields.find("messages")));
   }
   return out;

@@ -79,7 +79,7 @@ BOOST_FIXTURE_TEST_CASE(a_template_that_refuses_is_the_clients_error_in_its_word
 BOOST_FIXTURE_TEST_CASE(a_model_without_a_template_refuses_chats, Fixture) {
   const PromptEncoder bare(model.without_template());
   const auto message = parse_json(R"([{"role":"user","content":"x"}])");
-  const auto tokens = bare.encode_chat(message.value(), {});
+  const auto tokens = bare.encode_chat(message.value(), {}, BeginToken::kNone, 0);
   BOOST_REQUIRE(!tokens.ok());
   BOOST_TEST((tokens.status().code() == StatusCode::kUnsupported));
 }

@@ -103,15 +103,17 @@ BOOST_AUTO_TEST_CASE(tools_that_may_not_be_called_are_ignored) {
   BOOST_TEST(body.messages.size() == 1U);
 }
 
-BOOST_AUTO_TEST_CASE(contents_of_all_forms_become_one_text) {
+BOOST_AUTO_TEST_CASE(contents_come_as_texts_or_as_lists_of_text_parts) {
   const auto out = messages(
       R"([{"role":"developer","content":"rules"},
           {"role":"user","name":"n",
            "content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
           {"role":"assistant","content":"","refusal":null},
           {"role":"user","content":"\ud83e\udda6"}])");
-  BOOST_TEST(out[0].dump() == R"({"role":"system","content":"rules"})");
-  BOOST_TEST(out[1].dump() == R"({"role":"user","content":"a\nb","name":"n"})");
+  BOOST_TEST(out[0].dump() == R"({"role":"developer","content":"rules"})");
+  BOOST_TEST(out[1]["content"].dump() ==
+             R"([{"type":"text","text":"a"},{"type":"text","text":"b"}])");
+  BOOST_TEST(out[1]["name"] == "n");
   BOOST_TEST(out[2].dump() == R"({"role":"assistant","content":""})");
   BOOST_TEST(out[3]["content"] == "\xF0\x9F\xA6\xA6");
 }
@@ -123,12 +125,43 @@ BOOST_AUTO_TEST_CASE(tool_turns_come_back_as_the_api_sent_them) {
             {"id":"c2","type":"function","function":{"name":"g","arguments":"not json"}}]},
           {"role":"tool","tool_call_id":"c1","content":"42"},
           {"role":"assistant","content":"x","tool_calls":[]}])");
-  BOOST_TEST(out[0]["content"] == "");
-  BOOST_TEST(out[0]["tool_calls"][0]["function"]["arguments"].dump() == R"({"z":1,"a":[]})");
+  BOOST_TEST(out[0]["content"].is_null());
+  BOOST_TEST(out[0]["tool_calls"][0]["function"]["arguments"] == R"({"z":1,"a":[]})");
   BOOST_TEST(out[0]["tool_calls"][1]["function"]["arguments"] == "not json");
   BOOST_TEST(out[1]["tool_call_id"] == "c1");
   BOOST_TEST(out[2]["content"] == "x");
   BOOST_TEST(!out[2].contains("tool_calls"));
+}
+
+BOOST_AUTO_TEST_CASE(reasoning_goes_back_to_the_model_under_either_name) {
+  const auto out = messages(
+      R"([{"role":"assistant","content":"x","reasoning":"r"},
+          {"role":"assistant","content":null,"reasoning_content":"old","reasoning":"new"},
+          {"role":"assistant","content":"x","reasoning":null}])");
+  BOOST_TEST(out[0]["reasoning_content"] == "r");
+  BOOST_TEST(out[1]["reasoning_content"] == "old");
+  BOOST_TEST(!out[2].contains("reasoning_content"));
+}
+
+BOOST_AUTO_TEST_CASE(what_shapes_a_prompt_is_read) {
+  BOOST_TEST(chat("").chat.add_generation_prompt);
+  BOOST_TEST(!chat(R"(,"add_generation_prompt":false)").chat.add_generation_prompt);
+  const ChatPromptOptions continued = chat(R"(,"continue_final_message":true)").chat;
+  BOOST_TEST(continued.continue_final_message);
+  BOOST_TEST(!continued.add_generation_prompt);
+  const ChatPromptOptions options =
+      chat(R"(,"chat_template_kwargs":{"enable_thinking":false,"x":[1]})").chat;
+  BOOST_TEST(options.template_kwargs.dump() == R"({"enable_thinking":false,"x":[1]})");
+  BOOST_TEST(chat(R"(,"chat_template_kwargs":{})").chat.template_kwargs.is_null());
+}
+
+BOOST_AUTO_TEST_CASE(a_trusting_server_takes_a_template_from_the_request) {
+  const RequestRules trusting[] = {{"m", 1000, 2048, RequestTemplates::kTrusted}};
+  const auto body = parse_chat_body(
+      R"({"model":"m","messages":[{"role":"user","content":"x"}],"chat_template":"{{ 1 }}"})",
+      trusting);
+  BOOST_REQUIRE(body.ok());
+  BOOST_TEST(body->chat.chat_template == "{{ 1 }}");
 }
 
 BOOST_AUTO_TEST_CASE(prompts_of_all_four_forms_are_read) {
@@ -167,7 +200,7 @@ BOOST_AUTO_TEST_CASE(tokenize_takes_a_prompt_or_a_conversation) {
       R"({"messages":[{"role":"user","content":"x"}],"add_generation_prompt":false})", kRules);
   BOOST_REQUIRE(chat_body.ok());
   BOOST_TEST(chat_body->messages.size() == 1U);
-  BOOST_TEST(!chat_body->add_generation_prompt);
+  BOOST_TEST(!chat_body->chat.add_generation_prompt);
 }
 
 BOOST_AUTO_TEST_CASE(edit_distance_counts_insertions_deletions_and_substitutions) {

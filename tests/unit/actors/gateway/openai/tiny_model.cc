@@ -15,19 +15,22 @@ constexpr const char* kTemplate =
     "{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-ChatTemplate compile_template() {
-  Result<ChatTemplate> compiled = ChatTemplate::compile(kTemplate);
+ChatTemplate compile_template(const std::string& source) {
+  Result<ChatTemplate> compiled = ChatTemplate::compile(source);
   BOOST_REQUIRE_MESSAGE(compiled.ok(), compiled.status().message());
   return std::move(compiled).value();
 }
 
 }  // namespace
 
-TinyModel::TinyModel()
+TinyModel::TinyModel() : TinyModel(kTemplate) {}
+
+TinyModel::TinyModel(const std::string& chat_template, RequestTemplates request_templates)
     : tokenizer_(make_tiny_tokenizer()),
-      template_(compile_template()),
+      template_(compile_template(chat_template)),
       without_template_{"tiny", kTinyContext, 1700000000, *tokenizer_, nullptr} {
-  const Status added = catalogue_.add({"tiny", kTinyContext, 1700000000, *tokenizer_, &template_});
+  const Status added = catalogue_.add(
+      {"tiny", kTinyContext, 1700000000, *tokenizer_, &template_, nullptr, request_templates});
   BOOST_REQUIRE_MESSAGE(added.ok(), added.message());
 }
 

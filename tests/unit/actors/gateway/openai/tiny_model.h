@@ -26,6 +26,9 @@ inline constexpr uint32_t kTinyContext = 200;
 class TinyModel final {
  public:
   TinyModel();
+  // With a template of the test's own.
+  explicit TinyModel(const std::string& chat_template,
+                     RequestTemplates request_templates = RequestTemplates::kRefused);
   [[nodiscard]] const ServedModel& served() const { return catalogue_.at(0).served(); }
   // Only this model.
   [[nodiscard]] const ModelCatalogue& catalogue() const { return catalogue_; }

@@ -21,7 +21,7 @@ TEST_FUNCTION_LINES_MAX = 100  # a test case tells one story; cutting it up does
 # A folder may use only folders of a lower level, and itself. Of the folders of one level, none uses
 # another.
 LAYERS = {"include": 0, "base": 1, "schema": 1, "kernels": 2, "engine": 3, "transport": 3,
-          "policies": 3, "actors": 4, "sim": 5, "apps": 6}
+          "policies": 3, "actors": 4, "sim": 5, "client": 5, "loadgen": 5, "apps": 6}
 FREE_FOLDERS = {"tests", "bench"}  # may use everything
 CODE_FOLDERS = set(LAYERS) | FREE_FOLDERS
 
@@ -55,9 +55,9 @@ INCLUDES = [
     (r"^caf/", r"^(actors/[^/]+/\w+_actor\.(h|cc)|apps/.*|tests/.*|bench/.*)$",
      "only an actor's shell (x_actor) and apps see CAF; keep the core plain"),
     (r"^(kj/(async|timer|compat/)|capnp/(rpc|ez-rpc|capability))",
-     r"^(actors/gateway|apps|tests|bench|include/troupe/client)/",
-     "KJ's event loop belongs to actors/gateway and apps"),
-    (r"^(kj|capnp)/", r"^(actors|apps|schema|tests|bench|include/troupe/client)/",
+     r"^(actors/gateway|client|loadgen|apps|tests|bench|include/troupe/client)/",
+     "KJ's event loop belongs to actors/gateway, client, loadgen and apps"),
+    (r"^(kj|capnp)/", r"^(actors|client|loadgen|apps|schema|tests|bench|include/troupe/client)/",
      "messages are turned into plain structs in actors/wire"),
     (r"^(ucp|uct|ucs)/", r"^(transport/ucx|tests|bench)/", "UCX belongs to transport/ucx"),
     (r"^(cuda|cublas|nccl)", r"^(kernels/cuda|engine/backend/cuda|transport/collectives|tests)/",

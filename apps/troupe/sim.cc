@@ -70,10 +70,10 @@ sim::WorldOptions world_options(const SimOptions& options, const DeviceProfile& 
   return world;
 }
 
-Result<sim::Trace> load_trace(const std::string& path) {
+Result<Trace> load_trace(const std::string& path) {
   std::ifstream in(path);
   if (!in) return Status(StatusCode::kNotFound, "the trace " + path + " cannot be opened");
-  return sim::read_trace(in, path);
+  return read_trace(in, path);
 }
 
 // Not ok: no run was possible. Otherwise the outcome, and what the network's parts stand for.
@@ -82,7 +82,7 @@ Result<Outcome> run_cluster(const SimOptions& options, double& part_bytes_factor
   sim::WorldOptions world = world_options(options, profile);
   part_bytes_factor = world.network.part_bytes_factor;
   TROUPE_ASSIGN_OR_RETURN(const auto policy, sim::make_policy(options.policy));
-  sim::Trace trace;
+  Trace trace;
   std::unique_ptr<sim::Workload> workload;
   if (options.trace.empty()) {
     sim::RandomWorkloadOptions random;

@@ -75,6 +75,14 @@ BOOST_AUTO_TEST_CASE(a_bad_trace_is_refused_by_line) {
   refuses(R"({"timestamp": 0, "input_length": 1e12, "output_length": 1})", "trace:1");
   refuses(R"({"timestamp": 0, "input_length": 1, "output_length": 1, "hash_ids": ["a"]})",
           "trace:1");
+  refuses(R"({"timestamp": 0, "input_length": 1, "output_length": 1, "hash_ids": [-1]})",
+          "trace:1");
+  refuses("Timestamp,Request tokens,Response tokens\nnan,1,1\n", "trace:2");
+  refuses("Timestamp,Request tokens,Response tokens\n1,inf,1\n", "trace:2");
+  refuses("Timestamp,Request tokens,Response tokens\n0,1,1\n1e12,1,1\n", "days apart");
+  refuses("{\"timestamp\": 0, \"x\": \"" + std::string(kTraceLineBytesMax, 'x') + "\"}", "bytes");
+  refuses(std::string(100000, '['), "trace:1");
+  refuses("{" + std::string("\"a\":{").append(100, '{'), "trace:1");
 }
 
 BOOST_AUTO_TEST_CASE(percentiles_are_those_of_the_values) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "apps/troupe/bench.h"
 #include "apps/troupe/options.h"
 #include "apps/troupe/sim.h"
 #include "apps/troupe/top.h"
@@ -26,7 +27,8 @@ struct CommandLine {
       "  troupe generate MODEL -p TEXT\n"
       "  troupe inspect MODEL      what is in the file, and the memory it will take\n"
       "  troupe top                what a cluster does, live\n"
-      "  troupe sim                a cluster in virtual time, with a trace or with faults\n",
+      "  troupe sim                a cluster in virtual time, with a trace or with faults\n"
+      "  troupe bench              load for any OpenAI-compatible server, and how it did\n",
       "troupe"};
   std::vector<std::unique_ptr<Settings>> settings;
   std::function<int()> run;
@@ -132,6 +134,12 @@ void add_chat(CommandLine& line, ChatOptions& options) {
   add_sampling_flags(*command, options.sampling);
 }
 
+void add_bench(CommandLine& line, BenchOptions& options) {
+  add_bench_settings(add_command(line, "bench", "Put load on an OpenAI-compatible server",
+                                 [&options] { return run_bench(options); }),
+                     options);
+}
+
 void add_inspect(CommandLine& line, std::string& model) {
   CLI::App* command =
       line.app.add_subcommand("inspect", "Show metadata, tensors and memory of a model");
@@ -166,6 +174,7 @@ int main(int argc, char** argv) {
   troupe::GenerateOptions generate;
   troupe::ChatOptions chat;
   troupe::TopOptions top;
+  troupe::BenchOptions bench;
   troupe::SimOptions sim;
   std::string inspected;
   line.app.set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION);
@@ -173,6 +182,7 @@ int main(int argc, char** argv) {
   troupe::add_serve(line, serve);
   troupe::add_chat(line, chat);
   troupe::add_generate(line, generate);
+  troupe::add_bench(line, bench);
   troupe::add_inspect(line, inspected);
   troupe::add_top(line, top);
   troupe::add_sim(line.app, sim, line.run);

@@ -130,8 +130,8 @@ class Picture {
       x += width;
     };
     entry(mark("ttft", x, 48), "time to first token", 150);
-    entry(mark("e2e", x, 48), "whole answer (E2E), at the request's start", 276);
-    entry(line(x - 8, 48, x + 6, 48, kInk, "stroke-dasharray=\"5 3\""), "p99", 56);
+    entry(mark("e2e", x, 48), "whole answer (E2E), at the request's start", 292);
+    entry(line(x - 8, 48, x + 6, 48, kInk, "stroke-dasharray=\"5 3\""), "p99", 64);
     entry(mark("failed", x, 48), "failed (" + std::to_string(report_.measures.failed) + ")", 96);
     entry(line(x - 8, 48, x + 6, 48, kTokens, "stroke-width=\"2\""), "output tokens/s", 110);
   }

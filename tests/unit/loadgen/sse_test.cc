@@ -59,15 +59,15 @@ BOOST_AUTO_TEST_CASE(an_event_without_end_is_cut_off) {
 
 BOOST_AUTO_TEST_CASE(chunks_of_both_endpoints_are_read) {
   const auto chat = parse_chunk(
-      R"({"choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"},"finish_reason":null}]})");
+      R"({"choices":[{"delta":{"role":"assistant","content":"Hi"},"finish_reason":null}]})");
   BOOST_REQUIRE(chat.ok());
   BOOST_TEST(chat->has_choices);
   BOOST_TEST(!chat->is_finished);
   BOOST_TEST(chat->text == "Hi");
   const auto thinking = parse_chunk(R"({"choices":[{"delta":{"reasoning_content":"hm"}}]})");
   BOOST_TEST(thinking->text == "hm");
-  const auto text = parse_chunk(
-      R"({"choices":[{"text":" x","finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}})");
+  const auto text = parse_chunk(R"({"choices":[{"text":" x","finish_reason":"stop"}],)"
+                                R"("usage":{"prompt_tokens":3,"completion_tokens":2}})");
   BOOST_TEST(text->text == " x");
   BOOST_TEST(text->is_finished);
   BOOST_TEST((text->usage == Usage{3, 2}));

@@ -186,6 +186,14 @@ int main(int argc, char** argv) {
   troupe::add_inspect(line, inspected);
   troupe::add_top(line, top);
   troupe::add_sim(line.app, sim, line.run);
-  CLI11_PARSE(line.app, argc, argv);
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = line.app.exit(error);
+    for (const CLI::App* command : line.app.get_subcommands()) {
+      std::cerr << troupe::flag_hints(*command);
+    }
+    return code;
+  }
   return line.run();
 }

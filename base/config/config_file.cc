@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "base/config/nearest.h"
@@ -35,57 +36,72 @@ class Reader {
   Reader(const std::string& path, const std::string& program, const std::vector<std::string>& own)
       : path_(path), program_(program), own_(own) {}
 
-  Result<std::map<std::string, FileValue>> read(const toml::table& file) {
-    for (auto&& [key, node] : file) {
-      TROUPE_RETURN_IF_ERROR(take_top(std::string(key.str()), key.source(), node));
-    }
+  ConfigFile read(const toml::table& file) {
+    for (const Item& item : in_order(file)) take_top(item);
     if (const toml::table* table = file[program_].as_table()) {
-      for (auto&& [key, node] : *table) {
-        TROUPE_RETURN_IF_ERROR(take_own(std::string(key.str()), key.source(), node));
-      }
+      for (const Item& item : in_order(*table)) take_own(item);
     }
-    return std::move(values_);
+    return std::move(file_);
   }
 
  private:
-  Status take_top(const std::string& name, const toml::source_region& region,
-                  const toml::node& node) {
-    const std::string place = place_of(region);
+  struct Item {
+    std::string name;
+    uint32_t line;
+    std::reference_wrapper<const toml::node> node;
+  };
+
+  // toml++ sorts by name; a reader goes through the file from its top.
+  std::vector<Item> in_order(const toml::table& table) const {
+    std::vector<Item> out;
+    for (auto&& [key, node] : table) {
+      out.push_back({std::string(key.str()), key.source().begin.line, node});
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [](const Item& a, const Item& b) { return a.line < b.line; });
+    return out;
+  }
+
+  void take_top(const Item& item) {
+    const auto& [name, line, node] = item;
+    const std::string place = place_of(line);
+    const bool is_table = node.get().is_table();
     const bool is_table_name =
         std::find(kSettingTables.begin(), kSettingTables.end(), name) != kSettingTables.end();
-    if (node.is_table() && !is_table_name && !known_anywhere(name)) {
-      return invalid_argument(place + ": unknown table [" + name + "]" +
-                              hint(name, {kSettingTables.begin(), kSettingTables.end()},
-                                   "a table is named after a program: " + tables()));
+    if (is_table && !is_table_name && !known_anywhere(name)) {
+      return fault(place + ": unknown table [" + name + "]" +
+                   hint(name, {kSettingTables.begin(), kSettingTables.end()},
+                        "a table is named after a program: " + tables()));
     }
     if (is_table_name) {
-      if (node.is_table()) return ok_status();
-      return invalid_argument(place + ": " + name + " is the name of a table; write [" + name +
-                              "] and its settings below it");
+      if (is_table) return;
+      return fault(place + ": " + name + " is the name of a table; write [" + name +
+                   "] and its settings below it");
     }
     if (contains(own_, name)) return keep(name, place, node);
-    if (known_anywhere(name)) return ok_status();
-    return invalid_argument(place + ": unknown setting " + quoted(name) +
-                            hint(name, {kSettingNames.begin(), kSettingNames.end()},
-                                 "the programs' --help lists the settings"));
+    if (known_anywhere(name)) return;
+    fault(place + ": unknown setting " + quoted(name) +
+          hint(name, {kSettingNames.begin(), kSettingNames.end()},
+               "the programs' --help lists the settings"));
   }
 
-  Status take_own(const std::string& name, const toml::source_region& region,
-                  const toml::node& node) {
-    const std::string place = place_of(region);
+  void take_own(const Item& item) {
+    const auto& [name, line, node] = item;
+    const std::string place = place_of(line);
     if (contains(own_, name)) return keep(name, place, node);
     if (known_anywhere(name)) {
-      return invalid_argument(place + ": " + name + " is no setting of [" + program_ +
-                              "]; move it to the table of the program that it is for");
+      return fault(place + ": " + name + " is no setting of [" + program_ +
+                   "]; move it to the table of the program that it is for");
     }
-    return invalid_argument(place + ": unknown setting " + quoted(name) + " in [" + program_ + "]" +
-                            hint(name, own_, "the program's --help lists its settings"));
+    fault(place + ": unknown setting " + quoted(name) + " in [" + program_ + "]" +
+          hint(name, own_, "the program's --help lists its settings"));
   }
 
-  Status keep(const std::string& name, const std::string& place, const toml::node& node) {
-    values_[name] = value_of(node, place);
-    return ok_status();
+  void keep(const std::string& name, const std::string& place, const toml::node& node) {
+    file_.values[name] = value_of(node, place);
   }
+
+  void fault(std::string text) { file_.faults.push_back(std::move(text)); }
 
   static FileValue value_of(const toml::node& node, const std::string& place) {
     using Kind = FileValue::Kind;
@@ -122,14 +138,12 @@ class Reader {
     return out;
   }
 
-  std::string place_of(const toml::source_region& region) const {
-    return path_ + ":" + std::to_string(region.begin.line);
-  }
+  std::string place_of(uint32_t line) const { return path_ + ":" + std::to_string(line); }
 
   const std::string& path_;
   const std::string& program_;
   const std::vector<std::string>& own_;
-  std::map<std::string, FileValue> values_;
+  ConfigFile file_;
 };
 
 Result<std::string> read_text(const std::string& path) {
@@ -170,9 +184,8 @@ std::string to_string(FileValue::Kind kind) {
   return "a table, a date or a mixed list";
 }
 
-Result<std::map<std::string, FileValue>> read_config_file(const std::string& path,
-                                                          const std::string& program,
-                                                          const std::vector<std::string>& own) {
+Result<ConfigFile> read_config_file(const std::string& path, const std::string& program,
+                                    const std::vector<std::string>& own) {
   TROUPE_ASSIGN_OR_RETURN(const std::string text, read_text(path));
   try {
     const toml::table file = toml::parse(text, path);

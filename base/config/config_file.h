@@ -23,11 +23,19 @@ struct FileValue {
 // "a text", "a whole number", …
 [[nodiscard]] std::string to_string(FileValue::Kind kind);
 
+struct ConfigFile {
+  std::map<std::string, FileValue> values;  // by name
+  // Tables and names that nobody knows, or that stand in the wrong place, in the file's order. Each
+  // text names the line.
+  std::vector<std::string> faults;
+};
+
 // The values for one program: those at the file's top, overridden by those of its table `program`.
 // `own` are the names of its settings; names at the top that are none of them are left out if
 // setting_names.h knows them. kNotFound: no such file. kInvalidArgument: the file is too large or
-// no TOML, or has a table or a name that nobody knows; the message names the line.
-[[nodiscard]] Result<std::map<std::string, FileValue>> read_config_file(
-    const std::string& path, const std::string& program, const std::vector<std::string>& own);
+// no TOML; the message names the line.
+[[nodiscard]] Result<ConfigFile> read_config_file(const std::string& path,
+                                                  const std::string& program,
+                                                  const std::vector<std::string>& own);
 
 }  // namespace troupe

@@ -20,10 +20,28 @@ namespace {
 constexpr int kExitBadSettings = 1;
 constexpr const char* kDefaultOrigin = "default";
 
+constexpr const char* kVariablePrefix = "TROUPE_";
+constexpr const char* kConfigVariable = "TROUPE_CONFIG";
+
 std::string variable_of(const std::string& name) {
-  std::string out = "TROUPE_";
+  std::string out = kVariablePrefix;
   for (const char c : name) out += c == '-' ? '_' : static_cast<char>(std::toupper(c));
   return out;
+}
+
+// Kubernetes tells each container of each service by variables that begin with the service's name:
+// of a service `troupe`, TROUPE_SERVICE_HOST and _PORT, TROUPE_PORT (tcp://10.0.0.1:8000) and
+// TROUPE_PORT_8000_TCP with more behind it.
+bool is_service_link(std::string_view variable, std::string_view value) {
+  if (variable.find("_SERVICE_HOST") != variable.npos) return true;
+  if (variable.find("_SERVICE_PORT") != variable.npos) return true;
+  if (value.starts_with("tcp://") || value.starts_with("udp://")) return true;
+  const size_t port = variable.find("_PORT_");
+  if (port == variable.npos) return false;
+  const std::string_view rest = variable.substr(port + std::string_view("_PORT_").size());
+  const size_t digits = rest.find_first_not_of("0123456789");
+  return digits != rest.npos && digits > 0 &&
+         (rest.substr(digits).starts_with("_TCP") || rest.substr(digits).starts_with("_UDP"));
 }
 
 // Whether a value of the file has the type of the setting.
@@ -72,7 +90,7 @@ class Settings::Impl {
     set_footer();
   }
 
-  void use_environment(EnvironmentLookup lookup) { environment_ = std::move(lookup); }
+  void use_environment(Environment environment) { environment_ = std::move(environment); }
 
   Parsed parse(int argc, const char* const* argv) {
     try {
@@ -80,19 +98,19 @@ class Settings::Impl {
     } catch (const CLI::ParseError& error) {
       std::ostringstream out, err;
       const int code = command_.exit(error, out, err);
-      return {false, code, code == 0 ? out.str() : err.str() + flag_hint(error)};
+      if (code == 0) return {false, code, out.str()};
+      take_all();  // what the file and the variables have wrong
+      const std::string others = faults_.empty() ? "" : faults_text();
+      return {false, code, err.str() + flag_hints(command_) + others};
     }
     return resolve();
   }
 
   Parsed resolve() {
-    if (const Status status = take_all(); !status.ok()) {
-      return {false, kExitBadSettings, command_name() + ": " + status.message() + "\n"};
-    }
+    take_all();
+    if (!print_ && faults_.empty()) check_required();
+    if (!faults_.empty()) return {false, kExitBadSettings, faults_text()};
     if (print_) return {false, 0, print()};
-    if (const Status status = check_required(); !status.ok()) {
-      return {false, kExitBadSettings, command_name() + ": " + status.message() + "\n"};
-    }
     return {true, 0, ""};
   }
 
@@ -151,63 +169,89 @@ class Settings::Impl {
     return owned_ ? command_.get_name() : "troupe " + command_.get_name();
   }
 
-  [[nodiscard]] std::string flag_hint(const CLI::ParseError& error) const {
-    const auto* extras = dynamic_cast<const CLI::ExtrasError*>(&error);
-    if (extras == nullptr) return "";
-    std::vector<std::string> flags;
-    for (const CLI::Option* option : command_.get_options()) {
-      for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-    }
-    for (const std::string& argument : command_.remaining()) {
-      const std::string flag = argument.substr(0, argument.find('='));
-      if (!flag.starts_with("--")) continue;
-      if (const auto near = nearest(flag, flags)) return "Did you mean " + *near + "?\n";
-    }
-    return "";
-  }
-
   // From the lowest precedence to the highest, so that every mistake is found, overridden or not.
-  Status take_all() {
-    if (config_path_.empty()) config_path_ = environment_("TROUPE_CONFIG").value_or("");
-    if (!config_path_.empty()) TROUPE_RETURN_IF_ERROR(take_file());
-    for (Entry& entry : entries_) {
-      const std::string variable = variable_of(entry.setting.name);
-      if (const auto value = environment_(variable)) {
-        TROUPE_RETURN_IF_ERROR(assign_texts(entry, variable, texts_of(entry, {*value})));
-        entry.origin = "variable " + variable;
-      }
-    }
+  void take_all() {
+    const auto config = environment_.find(kConfigVariable);
+    if (config_path_.empty() && config != environment_.end()) config_path_ = config->second;
+    if (!config_path_.empty()) take_file();
+    take_variables();
     for (Entry& entry : entries_) {
       if (entry.option == nullptr || entry.option->count() == 0) continue;
       const std::string flag = "--" + entry.setting.name;
-      TROUPE_RETURN_IF_ERROR(assign_texts(entry, flag, texts_of(entry, entry.option->results())));
-      entry.origin = "flag " + flag;
+      take(entry, flag, texts_of(entry, entry.option->results()), "flag " + flag);
     }
-    return ok_status();
   }
 
-  Status take_file() {
+  void take_variables() {
+    std::map<std::string, std::string> known;  // variables of all programs, with their settings
+    for (const std::string_view name : kSettingNames) {
+      known.emplace(variable_of(std::string(name)), name);
+    }
+    known.emplace(kConfigVariable, "config");
+    for (const auto& [variable, value] : environment_) {
+      if (!variable.starts_with(kVariablePrefix) || is_service_link(variable, value)) continue;
+      const auto found = known.find(variable);
+      if (found == known.end()) {
+        fault(variable + ": no setting has this variable" + variable_hint(variable, known));
+        continue;
+      }
+      Entry* entry = find(found->second);
+      if (entry == nullptr) continue;  // another program's
+      take(*entry, variable, texts_of(*entry, {value}), "variable " + variable);
+    }
+  }
+
+  static std::string variable_hint(const std::string& variable,
+                                   const std::map<std::string, std::string>& known) {
+    std::vector<std::string> names;
+    for (const auto& [name, setting] : known) names.push_back(name);
+    const auto near = nearest(variable, names);
+    return near ? "; did you mean " + *near + "?" : "; unset it";
+  }
+
+  void take_file() {
     std::vector<std::string> own;
     for (const Entry& entry : entries_) own.push_back(entry.setting.name);
-    TROUPE_ASSIGN_OR_RETURN(const auto values, read_config_file(config_path_, program_, own));
-    for (const auto& [name, value] : values) {
+    Result<ConfigFile> file = read_config_file(config_path_, program_, own);
+    if (!file.ok()) return fault(file.status().message());
+    for (std::string& text : file->faults) fault(std::move(text));
+    for (const auto& [name, value] : file->values) {
       Entry* entry = find(name);
       TROUPE_ASSERT(entry != nullptr, name);
       const std::string subject = value.place + ": " + name;
       if (entry->setting.secret) {
-        return invalid_argument(subject + " may not stand in a file that gets copied; give it by " +
-                                "the variable " + variable_of(name));
+        fault(subject + " may not stand in a file that gets copied; give it by the variable " +
+              variable_of(name));
+      } else if (!fits(value, entry->target)) {
+        fault(subject + " must be " + rule_of(entry->setting, entry->target) + ", not " +
+              to_string(value.kind) + example(name, entry->target));
+      } else {
+        take(*entry, subject,
+             value.kind == FileValue::Kind::kText ? texts_of(*entry, value.texts) : value.texts,
+             value.place);
       }
-      if (!fits(value, entry->target)) {
-        return invalid_argument(subject + " must be " + rule_of(entry->setting, entry->target) +
-                                ", not " + to_string(value.kind) + example(name, entry->target));
-      }
-      TROUPE_RETURN_IF_ERROR(assign_texts(
-          *entry, subject,
-          value.kind == FileValue::Kind::kText ? texts_of(*entry, value.texts) : value.texts));
-      entry->origin = value.place;
     }
-    return ok_status();
+  }
+
+  void take(Entry& entry, const std::string& subject, const std::vector<std::string>& texts,
+            const std::string& origin) {
+    const Status status = assign_texts(entry, subject, texts);
+    if (!status.ok()) return fault(status.message());
+    entry.origin = origin;
+  }
+
+  void fault(std::string text) { faults_.push_back(std::move(text)); }
+
+  // One line: "troupe-decode: TEXT"; more: a first line with their number and one for each.
+  [[nodiscard]] std::string faults_text() const {
+    TROUPE_ASSERT(!faults_.empty());
+    if (faults_.size() == 1) return command_name() + ": " + faults_.front() + "\n";
+    std::string out =
+        command_name() + ": " + std::to_string(faults_.size()) + " mistakes in the settings\n";
+    for (size_t i = 0; i < std::min(faults_.size(), kFaultsShownMax); ++i) {
+      out += "  " + faults_[i] + "\n";
+    }
+    return out;
   }
 
   // A secret's value stays out of the message about it.
@@ -228,16 +272,13 @@ class Settings::Impl {
     return out;
   }
 
-  [[nodiscard]] Status check_required() const {
+  void check_required() {
     for (const Entry& entry : entries_) {
       const std::string& name = entry.setting.name;
       if (!entry.setting.required || !flag_text_of(entry.target).empty()) continue;
-      return invalid_argument(name + " is not set; give --" + name + ", the variable " +
-                                  variable_of(name) + ", or " + name +
-                                  " in the file that --config names",
-                              name);
+      fault(name + " is not set; give --" + name + ", the variable " + variable_of(name) + ", or " +
+            name + " in the file that --config names");
     }
-    return ok_status();
   }
 
   [[nodiscard]] std::string print() const {
@@ -274,11 +315,26 @@ class Settings::Impl {
   const std::string program_;
   std::unique_ptr<CLI::App> owned_;
   CLI::App& command_;
-  EnvironmentLookup environment_ = environment_variable;
+  Environment environment_ = environment_variables(kVariablePrefix);
   std::vector<Entry> entries_;
+  std::vector<std::string> faults_;
   std::string config_path_;
   bool print_ = false;
 };
+
+std::string flag_hints(const CLI::App& command) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  std::string out;
+  for (const std::string& argument : command.remaining()) {
+    const std::string flag = argument.substr(0, argument.find('='));
+    if (!flag.starts_with("--")) continue;
+    if (const auto near = nearest(flag, flags)) out += "Did you mean " + *near + "?\n";
+  }
+  return out;
+}
 
 Settings::Settings(std::string program, const std::string& about, const std::string& version) {
   auto app = std::make_unique<CLI::App>(about, "troupe-" + program);
@@ -296,8 +352,8 @@ void Settings::add(Setting setting, SettingTarget target) {
   impl_->add(std::move(setting), target);
 }
 
-void Settings::use_environment(EnvironmentLookup lookup) {
-  impl_->use_environment(std::move(lookup));
+void Settings::use_environment(Environment environment) {
+  impl_->use_environment(std::move(environment));
 }
 
 Parsed Settings::parse(int argc, const char* const* argv) {

@@ -19,7 +19,7 @@
 // setting as a line of TOML with where its value came from, and ends.
 
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,8 +65,16 @@ struct Parsed {
   std::string output;
 };
 
-// Reads a variable of the environment; nothing if it is not set.
-using EnvironmentLookup = std::function<std::optional<std::string>(const std::string& name)>;
+// Variables by name; only those that begin with TROUPE_ matter. One that is no setting of any
+// program is a mistake, unless Kubernetes set it for a service called troupe.
+using Environment = std::map<std::string, std::string>;
+
+// Mistakes told of at once; of more, only the number.
+inline constexpr size_t kFaultsShownMax = 20;
+
+// "Did you mean --port?\n" for each argument that `command` could not take and that resembles a
+// flag of it.
+[[nodiscard]] std::string flag_hints(const CLI::App& command);
 
 // Not thread-safe; used once, at the start of a program. Targets must outlive the parsing.
 class Settings final {
@@ -83,10 +91,11 @@ class Settings final {
 
   void add(Setting setting, SettingTarget target);
   // Instead of the process's environment; for tests.
-  void use_environment(EnvironmentLookup lookup);
+  void use_environment(Environment environment);
 
-  // Reads the command line, the environment and the file, and writes all targets. Any mistake is
-  // one message that names the place (flag, variable, FILE:LINE), the rule and the fix.
+  // Reads the command line, the environment and the file, and writes all targets. Each mistake is
+  // a line that names the place (flag, variable, FILE:LINE), the rule and the fix; all are told of
+  // at once.
   [[nodiscard]] Parsed parse(int argc, const char* const* argv);
   // The same for a command whose command line has been parsed.
   [[nodiscard]] Parsed resolve();

@@ -4,11 +4,12 @@ import importlib.machinery
 import importlib.util
 import unittest
 
-from server import ROOT
+from server import ROOT, TROUPE
 
 LOADER = importlib.machinery.SourceFileLoader("golden", str(ROOT / "tools/golden"))
 golden = importlib.util.module_from_spec(importlib.util.spec_from_loader("golden", LOADER))
 LOADER.exec_module(golden)
+golden.TROUPE = TROUPE
 
 
 class GoldenTest(unittest.TestCase):

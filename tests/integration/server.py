@@ -4,6 +4,7 @@ import atexit
 import http.client
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess

@@ -104,6 +104,27 @@ class SettingsTest(unittest.TestCase):
                 self.assertNotIn("horse", ended.stderr)
                 self.assertEqual(ended.stderr.count("\n"), 1)
 
+    def test_all_mistakes_are_told_of_at_once(self):
+        path = self.write("polcy = \"kv_cost\"\n[serve]\nhttp-port = 8\nmax-running = \"8\"\n"
+                          "kv-blocks = -1\n[sevre]\n")
+        ended = run("serve", "m.gguf", "--config", path, "--port", "-1",
+                    variables={"TROUPE_THRAEDS": "2"})
+        self.assertEqual(ended.returncode, 1)
+        for text in (f"{path}:1: unknown setting \"polcy\"",
+                     f"{path}:3: http-port is no setting of [serve]",
+                     f"{path}:4: max-running must be a whole number",
+                     f"{path}:5: kv-blocks must be a whole number",
+                     f"{path}:6: unknown table [sevre]; did you mean serve?",
+                     "did you mean TROUPE_THREADS?", "--port must be a whole number"):
+            self.assertIn(text, ended.stderr)
+        path = self.write("threads = 1\nthreads = 2\n")
+        ended = run("decode", "--config", path)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn(f"{path}:2:", ended.stderr)
+        ended = run("serve", "m.gguf", "--prot", "8080", variables={"TROUPE_THRAEDS": "2"})
+        self.assertGreater(ended.returncode, 0)
+        self.assertIn("Did you mean --port?", ended.stderr)
+
     def test_a_node_needs_a_secret_that_is_one(self):
         open_to_all = self.write("0123456789abcdef")
         os.chmod(open_to_all, 0o644)

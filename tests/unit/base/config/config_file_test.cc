@@ -12,8 +12,9 @@ const std::vector<std::string> kOwn = {"threads", "kv-memory-mib"};
 std::string refusal(const std::string& text) {
   const ScratchFile file(text);
   const auto read = read_config_file(file.path(), "decode", kOwn);
-  if (read.ok()) return "";
-  const std::string& message = read.status().message();
+  if (read.ok() && read->faults.empty()) return "";
+  BOOST_TEST((!read.ok() || read->faults.size() == 1));
+  const std::string message = read.ok() ? read->faults.front() : read.status().message();
   BOOST_TEST(message.starts_with(file.path() + ":"), message);
   return message.substr(file.path().size());
 }
@@ -24,9 +25,9 @@ BOOST_AUTO_TEST_CASE(settings_of_other_programs_are_left_to_them) {
       "threads = 5\n");
   const auto read = read_config_file(file.path(), "decode", kOwn);
   BOOST_REQUIRE(read.ok());
-  BOOST_TEST(read->size() == 1U);
-  BOOST_TEST(read->at("threads").texts.front() == "3");
-  BOOST_TEST(read->at("threads").place == file.path() + ":2");
+  BOOST_TEST(read->values.size() == 1U);
+  BOOST_TEST(read->values.at("threads").texts.front() == "3");
+  BOOST_TEST(read->values.at("threads").place == file.path() + ":2");
 }
 
 BOOST_AUTO_TEST_CASE(an_unknown_name_is_refused_with_its_line_and_the_nearest_one) {

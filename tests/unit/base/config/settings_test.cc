@@ -2,14 +2,13 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/unit/base/config/scratch_file.h"
 
 namespace troupe {
 namespace {
-
-using Environment = std::map<std::string, std::string>;
 
 struct Options {
   uint32_t threads = 0;
@@ -35,11 +34,7 @@ Run run(std::vector<const char*> flags, const Environment& environment = {},
   Run out;
   Options& options = out.options;
   Settings settings(program, "A worker.", "1.2.3");
-  settings.use_environment([&](const std::string& name) -> std::optional<std::string> {
-    const auto found = environment.find(name);
-    if (found == environment.end()) return std::nullopt;
-    return found->second;
-  });
+  settings.use_environment(environment);
   settings.add({.name = "model", .help = "A GGUF file", .required = true, .positional = true},
                &options.model);
   settings.add({.name = "threads", .help = "Threads; 0: all", .least = 0, .most = 1024},
@@ -211,6 +206,62 @@ BOOST_AUTO_TEST_CASE(an_unknown_flag_brings_the_nearest_one) {
   const Run got = run({"m", "--thread", "4"});
   check_refused(got, "--thread");
   check_refused(got, "Did you mean --threads?");
+}
+
+BOOST_AUTO_TEST_CASE(all_mistakes_are_told_of_at_once_each_with_its_place) {
+  const ScratchFile file("thraeds = 1\ncluster = 3\n[decode]\nthreads = 2000\nbackend = 5\n");
+  const std::string path = file.path();
+  const Environment environment = {{"TROUPE_PROT", "8"}, {"TROUPE_DRAIN_SECONDS", "-1"}};
+  Run got = run({"m", "--config", path.c_str(), "--port", "0"}, environment);
+  BOOST_TEST(!got.parsed.run);
+  BOOST_TEST(got.parsed.exit_code == 1);
+  for (const std::string& part : std::vector<std::string>{
+           "troupe-decode: 7 mistakes in the settings\n",
+           path + ":1: unknown setting \"thraeds\"; did you mean threads?\n",
+           path + ":2: cluster must be", path + ":4: threads must be", path + ":5: backend must be",
+           "  TROUPE_PROT: no setting has this variable; did you mean TROUPE_PORT?\n",
+           "  TROUPE_DRAIN_SECONDS must be", "  --port must be"}) {
+    BOOST_TEST(says(got, part), got.parsed.output << " lacks " << part);
+  }
+  // A command line that cannot be read does not hide the rest.
+  got = run({"m", "--config", path.c_str(), "--prot", "1", "--thraeds=2"}, environment);
+  for (const char* part :
+       {"Did you mean --port?\n", "Did you mean --threads?\n", ":4: threads", "TROUPE_PROT"}) {
+    BOOST_TEST(says(got, part), got.parsed.output << " lacks " << part);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(of_very_many_mistakes_the_first_are_shown) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "unknown-" + std::to_string(i) + " = 1\n";
+  const ScratchFile file(text);
+  const std::string path = file.path();
+  const Run got = run({"m", "--config", path.c_str()});
+  check_refused(got, "1000 mistakes");
+  BOOST_TEST(says(got, path + ":1: unknown setting \"unknown-0\""));
+  BOOST_TEST(std::count(got.parsed.output.begin(), got.parsed.output.end(), '\n') ==
+             static_cast<std::ptrdiff_t>(kFaultsShownMax + 1));
+}
+
+BOOST_AUTO_TEST_CASE(a_variable_that_no_program_has_is_refused) {
+  check_refused(run({"m"}, {{"TROUPE_THRAEDS", "1"}}), "did you mean TROUPE_THREADS?");
+  check_refused(run({"m"}, {{"TROUPE_XYZZY", "1"}}), "TROUPE_XYZZY: no setting has this variable");
+  BOOST_TEST(run({"m"}, {{"TROUPE_HTTP_PORT", "router's"}, {"PATH", "/bin"}}).parsed.run);
+}
+
+BOOST_AUTO_TEST_CASE(what_kubernetes_sets_for_a_service_of_this_name_is_no_setting) {
+  const Run got = run({"m"}, {{"TROUPE_SERVICE_HOST", "10.0.0.1"},
+                              {"TROUPE_SERVICE_PORT", "8000"},
+                              {"TROUPE_SERVICE_PORT_HTTP", "8000"},
+                              {"TROUPE_PORT", "tcp://10.0.0.1:8000"},
+                              {"TROUPE_PORT_8000_TCP", "tcp://10.0.0.1:8000"},
+                              {"TROUPE_PORT_8000_TCP_PROTO", "tcp"},
+                              {"TROUPE_PORT_8000_TCP_PORT", "8000"},
+                              {"TROUPE_ROUTER_PORT_8001_TCP_ADDR", "10.0.0.2"},
+                              {"TROUPE_ROUTER_SERVICE_HOST", "10.0.0.2"}});
+  BOOST_TEST(got.parsed.run, got.parsed.output);
+  BOOST_TEST(got.options.port == 7000);
+  check_refused(run({"m"}, {{"TROUPE_PORT_X_TCP", "1"}}), "TROUPE_PORT_X_TCP");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_required_and_set_nowhere_is_asked_for) {

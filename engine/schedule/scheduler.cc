@@ -41,7 +41,8 @@ Status Scheduler::check_size(const SequenceSpec& spec) const {
   const uint32_t max_tokens = spec.params->max_tokens;
   if (prompt + (max_tokens > 0 ? 1 : 0) > options_.context_tokens) {
     return {StatusCode::kContextLength,
-            "the prompt has " + std::to_string(prompt) + " tokens, the model's context is " +
+            "the prompt is too long: it has " + std::to_string(prompt) +
+                " tokens, the model's maximum context length is " +
                 std::to_string(options_.context_tokens) +
                 " tokens and has to hold the output too: shorten the prompt",
             "prompt"};

@@ -24,7 +24,8 @@ bool is_off(const nlohmann::ordered_json& value) {
 
 Status unknown_field(std::string_view name, std::string_view prefix,
                      std::span<const KnownField> known) {
-  const std::string shown = std::string(prefix) + printable_excerpt(name, kExcerptBytesMax);
+  const std::string shown =
+      std::string(prefix) + (name.empty() ? "\"\"" : printable_excerpt(name, kExcerptBytesMax));
   const KnownField* nearest = nullptr;
   const size_t slips = name.size() / 3 + (name.size() >= kShortName ? 1 : 0);
   size_t distance_min = std::min(kNearDistanceMax, slips) + 1;

@@ -174,21 +174,25 @@ Status PromptEncoder::check_text_bytes(size_t bytes, std::string_view param) con
   const size_t tokens_min = bytes / token_bytes_max_;
   if (tokens_min <= model_.context_tokens) return ok_status();
   return Status(StatusCode::kContextLength,
-                "this model's context is " + std::to_string(model_.context_tokens) +
-                    " tokens; the prompt's " + std::to_string(bytes) + " bytes are at least " +
-                    std::to_string(tokens_min) + " tokens; shorten it",
+                "this model's maximum context length is " + std::to_string(model_.context_tokens) +
+                    " tokens; the prompt is too long: its " + std::to_string(bytes) +
+                    " bytes are at least " + std::to_string(tokens_min) + " tokens; shorten it",
                 std::string(param));
 }
 
+// Clients that shorten a conversation by themselves know an overflow by its wording: "maximum
+// context length is" and, of the prompt alone, "prompt is too long".
 Status context_length_error(size_t prompt_tokens, size_t output_tokens,
                             std::string_view output_field, uint32_t context_tokens,
                             std::string_view param) {
-  std::string message = "this model's context is " + std::to_string(context_tokens) +
-                        " tokens; the prompt has " + std::to_string(prompt_tokens);
+  std::string message = "this model's maximum context length is " + std::to_string(context_tokens) +
+                        " tokens; the prompt ";
   if (output_tokens == 0) {
-    message += ", which leaves no room for an answer; shorten it";
+    message += "is too long: it has " + std::to_string(prompt_tokens) +
+               ", which leaves no room for an answer; shorten it";
   } else {
-    message += " and " + std::string(output_field) + " asks for " + std::to_string(output_tokens) +
+    message += "has " + std::to_string(prompt_tokens) + " and " + std::string(output_field) +
+               " asks for " + std::to_string(output_tokens) +
                " more; shorten the prompt or lower " + std::string(output_field);
   }
   return Status(StatusCode::kContextLength, message, std::string(param));

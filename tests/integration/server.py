@@ -15,7 +15,8 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("TROUPE_BUILD", ROOT / "build"))
+# Taken out: the programs refuse variables that look like settings and are none.
+BUILD = Path(os.environ.pop("TROUPE_BUILD", ROOT / "build"))
 TROUPE = BUILD / "bin" / "troupe"
 MODEL_FILE = ROOT / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 MODEL = "smol"
@@ -196,6 +197,60 @@ def parse_events(body):
     if not events or events[-1] != "[DONE]":
         raise AssertionError(f"the stream does not end with [DONE]: …{text[-300:]!r}")
     return [json.loads(event) for event in events[:-1]]
+
+
+class Witness:
+    """A long stream beside an attack: it must come out as if nothing had happened. Afterwards its
+    text is compared with what the same server says when it has nothing else to do, from a cold
+    cache. Use as a context manager."""
+
+    TOKENS_MAX = 4000
+
+    def __init__(self, server):
+        self.server = server
+        self.salt = secrets.token_hex(4)
+        self.line = None
+
+    def body(self, max_tokens, salt):
+        return {"prompt": "The old lighthouse keeper wrote in his diary:", "temperature": 0,
+                "max_tokens": max_tokens, "ignore_eos": True, "cache_salt": self.salt + salt}
+
+    def __enter__(self):
+        self.line = self.server.open_stream(self.body(self.TOKENS_MAX, "beside") | {
+            "stream_options": {"include_usage": True, "continuous_usage_stats": True}},
+            path="/v1/completions")
+        self.received = self.line.recv(65536)
+        return self
+
+    def __exit__(self, kind, *_):
+        try:
+            if kind is None:
+                self.compare()
+        finally:
+            self.line.close()
+
+    def compare(self):
+        """Takes what has come, and at least one event."""
+        self.line.settimeout(0.1)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                piece = self.line.recv(1 << 20)
+                assert piece, f"the stream was cut: …{self.received[-500:]!r}"
+                self.received += piece
+            except TimeoutError:
+                pass
+            if b"completion_tokens" in self.received and len(self.received) > 8192:
+                break
+        self.line.close()
+        whole = self.received[:self.received.rfind(b"\n\n")].decode("utf-8")
+        events = [json.loads(line[6:]) for line in whole.splitlines() if line.startswith("data: {")]
+        assert all("choices" in event for event in events), whole[-2000:]
+        said = "".join(event["choices"][0]["text"] for event in events)
+        tokens = events[-1]["usage"]["completion_tokens"]
+        alone = self.server.complete(**self.body(tokens, "alone"))["choices"][0]["text"]
+        # The last character may still have been on its way.
+        assert said and alone.startswith(said) and len(alone) - len(said) < 16, (said, alone)
 
 
 _shared = None

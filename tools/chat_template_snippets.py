@@ -119,4 +119,22 @@ SNIPPETS = [
     "{{ raise_exception('Bad: ' + s) }}", "{% if n > 5 %}{{ raise_exception('n is ' ~ n) }}{% endif %}", "{{ raise_exception() }}", "{{ strftime_now('%Y-%m-%d %H:%M:%S') }}", "{{ strftime_now('%d %b %Y') }} {{ strftime_now('%A, %B %-d, %j %I %p %y %a %e %m %%') }}", "{{ strftime_now is defined }} {{ strftime_now is callable }}",
     "{{ nosuch() }}", "{{ s() }}", "{{ 1() }}", "{% nosuch %}", "{% if t %}", "{% for x in l %}", "{% endif %}", "{{ n", "{% if t", "{# c", "{{ }}", "{% %}", "{{ 1 + }}", "{{ (1 }}", "{{ [1, }}", "{{ 'abc }}", "{{ n. }}", "{{ n | }}", "{{ n is }}", "{% set %}", "{% for in l %}{% endfor %}", "{% for x l %}{% endfor %}", "{{ a b }}", "{{ n ? }}", "{{ 1 = 2 }}",
     "{{ ) }}", "{{ (1] }}", "{% if t %}{% else %}{% else %}{% endif %}", "{{ f(a=1, 2) }}", "{{ {1} }}", "{{ {'a' 1} }}", "{% elif t %}", "{% if %}{% endif %}", "{{ not }}", "{{ 'a' if }}", "{{ n }", "{{ n %}",
+    # formatting
+    "{{ '%s' % s }}|{{ '%s-%s' % (n, f) }}|{{ '%5d|%-5d|%05d|%+d' % (n, n, n, n) }}|{{ '%.2f %8.3f %e %g %g' % (f, f, f, f, 1e20) }}|{{ '%x %X %o' % (255, 255, 8) }}|{{ '%r %s' % (quote, l) }}|{{ '%%' % () }}",
+    "{{ '%(n)s %(s)s' % {'n': 1, 's': 'x'} }}|{{ '%d' % 3.9 }}|{{ '%.3s|%10s|%-10s|' % (s, s, s) }}|{{ '%i' % n }}|{{ 'a%sb' | format(n) }}|{{ '%s %s' | format(1, 'x') }}|{{ '%(a)s' | format(a=1) }}|{{ '%s' % none }}",
+    "{{ '%s %s' % 1 }}", "{{ '%s' % (1, 2) }}", "{{ '%d' % 'a' }}", "{{ '%(a)s' % 1 }}", "{{ '%' % 1 }}", "{{ '%z' % 1 }}", "{{ 'x' % 1 }}", "{{ '%s' % l }}", "{{ '%s' % (l,) }}",
+    "{{ '{}-{}'.format(n, s) }}|{{ '{1}{0}{1}'.format('a', 'b') }}|{{ '{x}{y}'.format(x=1, y=none) }}|{{ '{{{}}}'.format(1) }}|{{ '{0[name]} {0[tag][x]} {1.age}'.format(people[0], people[1]) }}|{{ '{!r} {!s}'.format(quote, l) }}",
+    "{{ '[{:5}|{:<5}|{:>5}|{:^5}|{:*^7}]'.format('ab', 'ab', 'ab', 'ab', 'ab') }}|{{ '{:5}|{:05}|{:+}|{:,}|{:x}|{:b}'.format(7, -7, 7, 1234567, 255, 5) }}|{{ '{:.2f}|{:8.1f}|{:e}|{:%}|{:,.1f}'.format(f, f, f, 0.25, 12345.67) }}|{{ '{:.2}'.format('abc') }}",
+    "{{ '{}'.format(f) }}|{{ '{}'.format(t) }}|{{ '{:>6}'.format(t) }}|{{ '{}'.format(l) }}|{{ '{}'.format() }}", "{{ '{} {0}'.format(1) }}", "{{ '{x}'.format(1) }}", "{{ '{'.format(1) }}", "{{ '}'.format(1) }}", "{{ '{:q}'.format(1) }}", "{{ '{:d}'.format('a') }}", "{{ '{:d}'.format(1.5) }}", "{{ '{!x}'.format(1) }}",
+    "{{ 'ab'.center(6) }}|{{ 'abc'.center(6) }}|{{ 'ab'.center(5, '*') }}|{{ 'abc'.center(8, '-') }}|{{ 'ab'.ljust(4) }}|{{ 'é'.rjust(3, '.') }}|{{ 'abc'.ljust(2) }}|", "{{ 'a'.ljust(3, 'xy') }}",
+    # calls
+    "{% macro a(x, y=2) %}{{ x }}{{ y }}{% endmacro %}{% set fs = [a] %}{{ fs[0](1) }}{{ fs[0](*[3, 4]) }}{{ (a)(5) }}{{ {'k': a}['k'](6, **{'y': 7}) }}{{ a(*(8,), y=9) }}{{ a(**dict(x=1)) }}",
+    "{% macro a() %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ a(1, *[2, 3], z=4, **{'w': 5}) }}", "{{ l[0]() }}", "{{ [missing][0]() }}", "{% macro a(x) %}{{ x }}{% endmacro %}{{ a(*5) }}", "{% macro a(x) %}{{ x }}{% endmacro %}{{ a(**5) }}", "{{ range(*[1, 4]) | list }} {{ [range][0](2) | list }} {{ dict(**{'a': 1}) }}", "{{ f(**x, *y) }}", "{{ f(**x, a=1) }}", "{{ f(*x, 1) }}",
+    # changes
+    "{% set a = [] %}{% for x in l %}{% set _ = a.append(x) %}{% endfor %}{{ a }}{{ a.append(1) }}{{ a }}", "{% set ns = namespace(q=[1, 2, 3]) %}{{ ns.q.pop(0) }}{{ ns.q.pop() }}{{ ns.q }}{{ ns.q.extend([8, 9]) }}{{ ns.q }}{{ ns.q.insert(1, 'i') }}{{ ns.q }}{{ ns.q.remove(9) }}{{ ns.q }}{{ ns.q.reverse() }}{{ ns.q }}{{ ns.q.clear() }}{{ ns.q }}",
+    "{% set a = {'x': 1} %}{{ a.update({'y': 2}) }}{{ a.update(z=3) }}{{ a }}{{ a.pop('x') }}{{ a.pop('nope', 'd') }}{{ a.setdefault('w', 4) }}{{ a.setdefault('y', 5) }}{{ a }}{{ a.clear() }}{{ a }}",
+    "{% set a = [1] %}{{ a.pop(5) }}", "{% set a = [] %}{{ a.pop() }}", "{% set a = {} %}{{ a.pop('x') }}", "{% set a = [] %}{{ a.remove(1) }}", "{% set a = 'x' %}{{ a.append(1) }}", "{{ missing.append(1) }}", "{% set a = (1,) %}{{ a.append(1) }}", "{% set a = [1, 2] %}{{ a.insert(-1, 'x') }}{{ a.insert(99, 'y') }}{{ a }}{{ a.pop(-2) }}",
+    "{% macro m(a) %}{% set b = [] %}{{ b.append(a) }}{{ b }}{% endmacro %}{{ m(1) }}{{ m(2) }}",
+    # nothing has no elements
+    "{{ none | selectattr('x') | list }}{{ none | map('upper') | list }}{{ 0 | reject('odd') | list }}{{ missing | rejectattr('x') | list }}", "{{ 5 | select('odd') | list }}", "{{ '{\"a\": [1, 2.5, null, true, \"x\"]}' | from_json }}", "{{ 'x' | from_json }}", "{{ 5 | from_json }}",
 ]

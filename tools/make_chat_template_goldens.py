@@ -9,61 +9,29 @@ under templates/ or a source), a context and either the expected text or the exp
 "raised" with the template's own words, or "failed" for everything else.
 """
 
-import datetime
+import copy
 import json
 import pathlib
 import sys
 
 import jinja2
-from jinja2 import ext, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests/golden/chat_template"
-UNIX_SECONDS = 1721952000 + 12345  # 2024-07-26 03:25:45 UTC
-
-
-class Raised(Exception):
-    pass
-
-
-class Generation(ext.Extension):
-    """{% generation %} only marks text; it prints its body."""
-
-    tags = {"generation"}
-
-    def parse(self, parser):
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
-        return nodes.Scope(body, lineno=line)
-
-
-def environment():
-    def raise_exception(message):
-        raise Raised(str(message))
-
-    def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
-        return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators,
-                          sort_keys=sort_keys)
-
-    def strftime_now(text):
-        return datetime.datetime.fromtimestamp(UNIX_SECONDS, datetime.timezone.utc).replace(
-            tzinfo=None).strftime(text)
-
-    made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
-                                         extensions=[Generation, ext.loopcontrols])
-    made.filters["tojson"] = tojson
-    made.globals["raise_exception"] = raise_exception
-    made.globals["strftime_now"] = strftime_now
-    return made
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "tests/golden/chat_template"
+sys.path.insert(0, str(ROOT / "tests/support"))
+import jinja_oracle  # noqa: E402
+from jinja_oracle import UNIX_SECONDS  # noqa: E402
 
 
 def outcome(source, context):
+    # Only what the template itself has set can change; transformers refuses even that.
+    environment = jinja_oracle.environment(is_mutable="{% set" in source)
     try:
-        return {"text": environment().from_string(source).render(**context)}
-    except Raised as raised:
-        return {"raised": str(raised)}
-    except Exception as error:  # the kind of Python exception means nothing to other renderers
-        return {"failed": type(error).__name__ + ": " + str(error)}
+        template = environment.from_string(source)
+    except (jinja2.TemplateError, SyntaxError) as error:
+        return {"failed": f"{type(error).__name__}: {error}"}
+    found = jinja_oracle.outcome(template, copy.deepcopy(context))
+    return {key: found[key] for key in ("text", "raised", "failed") if key in found}
 
 
 # ---- conversations

@@ -25,6 +25,8 @@ using Body = std::vector<std::unique_ptr<const Statement>>;
 struct Arguments {
   std::vector<ExprPtr> positional;
   std::vector<std::pair<std::string, ExprPtr>> named;
+  ExprPtr unpacked_list;  // *x, behind the positional ones; null where there is none
+  ExprPtr unpacked_dict;  // **x, behind the named ones; null where there is none
 };
 
 struct Literal {
@@ -56,6 +58,16 @@ struct FunctionCall {  // name(...): a built-in function or a macro
 struct MethodCall {  // object.name(...)
   ExprPtr object;
   std::string name;
+  Arguments arguments;
+};
+struct ValueCall {  // f(...), where f is an expression whose value is a macro or a function
+  ExprPtr callee;
+  Arguments arguments;
+};
+struct ChangeCall {  // name.method(...) or name.attribute.method(...), which changes a list or dict
+  std::string name;
+  std::string attribute;  // of a namespace; empty for a plain variable
+  std::string method;
   Arguments arguments;
 };
 struct FilterCall {  // input | name(...)
@@ -128,8 +140,8 @@ struct DictDisplay {
 
 using ExprNode =
     std::variant<Literal, Variable, BlockText, Attribute, Subscript, Slice, FunctionCall,
-                 MethodCall, FilterCall, TestCall, Unary, Binary, Logical, Comparison,
-                 Concatenation, Conditional, ListDisplay, DictDisplay>;
+                 MethodCall, ValueCall, ChangeCall, FilterCall, TestCall, Unary, Binary, Logical,
+                 Comparison, Concatenation, Conditional, ListDisplay, DictDisplay>;
 
 struct Expr {
   ExprNode node;

@@ -26,6 +26,8 @@ class Walker {
   void arguments(const Arguments& arguments) {
     for (const ExprPtr& value : arguments.positional) expr(*value);
     for (const auto& [name, value] : arguments.named) expr(*value);
+    optional(arguments.unpacked_list);
+    optional(arguments.unpacked_dict);
   }
   void macro(const MacroDefinition& definition) {
     for (const Parameter& parameter : definition.parameters) optional(parameter.fallback);
@@ -51,6 +53,11 @@ class Walker {
     expr(*node.object);
     arguments(node.arguments);
   }
+  void inside(const ValueCall& node) {
+    expr(*node.callee);
+    arguments(node.arguments);
+  }
+  void inside(const ChangeCall& node) { arguments(node.arguments); }
   void inside(const FilterCall& node) {
     expr(*node.input);
     arguments(node.arguments);

@@ -1,6 +1,7 @@
 // The expressions of the Renderer.
 #include "base/assert.h"
 #include "engine/chat_template/arguments.h"
+#include "engine/chat_template/changes.h"
 #include "engine/chat_template/errors.h"
 #include "engine/chat_template/format.h"
 #include "engine/chat_template/operators.h"
@@ -97,7 +98,7 @@ Result<TemplateValue> Renderer::value_of(const Slice& node, int line) {
   return value.ok() ? value : located(line, value.status());
 }
 
-Result<CallArguments> Renderer::evaluate_arguments(const Arguments& arguments) {
+Result<CallArguments> Renderer::evaluate_arguments(const Arguments& arguments, int line) {
   CallArguments result;
   for (const ExprPtr& expr : arguments.positional) {
     TROUPE_ASSIGN_OR_RETURN(TemplateValue value, evaluate(*expr));
@@ -107,19 +108,79 @@ Result<CallArguments> Renderer::evaluate_arguments(const Arguments& arguments) {
     TROUPE_ASSIGN_OR_RETURN(TemplateValue value, evaluate(*expr));
     result.named.emplace_back(name, std::move(value));
   }
+  if (arguments.unpacked_list) {
+    TROUPE_ASSIGN_OR_RETURN(const TemplateValue value, evaluate(*arguments.unpacked_list));
+    const Result<TemplateValue::List> list = elements_of(budget_, value);
+    if (!list.ok()) return located(line, list.status());
+    result.positional.insert(result.positional.end(), list->begin(), list->end());
+  }
+  if (arguments.unpacked_dict) {
+    TROUPE_ASSIGN_OR_RETURN(const TemplateValue value, evaluate(*arguments.unpacked_dict));
+    if (!value.is(Kind::kDict)) return render_error(line, "'**' needs a dict");
+    if (Status status = budget_.elements(value.as_dict().size()); !status.ok()) {
+      return located(line, status);
+    }
+    for (const auto& [key, entry] : value.as_dict()) {
+      if (!key.is(Kind::kText)) return render_error(line, "'**' needs a dict with str keys");
+      result.named.emplace_back(key.as_text().bytes(), entry);
+    }
+  }
   return result;
 }
 
-Result<TemplateValue> Renderer::value_of(const FunctionCall& node, int line) {
-  const TemplateValue callee = look_up(node.name);
-  if (callee.is(Kind::kUndefined)) return render_error(line, quoted(node.name) + " is undefined");
-  TROUPE_ASSIGN_OR_RETURN(CallArguments arguments, evaluate_arguments(node.arguments));
-  if (callee.is(Kind::kMacro)) return call_macro(callee.as_macro(), std::move(arguments), line);
+Result<TemplateValue> Renderer::call(const TemplateValue& callee, const std::string& name,
+                                     const Arguments& arguments, int line) {
+  if (callee.is(Kind::kUndefined)) return render_error(line, quoted(name) + " is undefined");
+  TROUPE_ASSIGN_OR_RETURN(CallArguments values, evaluate_arguments(arguments, line));
+  if (callee.is(Kind::kMacro)) return call_macro(callee.as_macro(), std::move(values), line);
   if (!callee.is(Kind::kFunction) || callee.as_function() == FunctionId::kMethod) {
-    return render_error(line, quoted(node.name) + " is a " + std::string(callee.type_name()) +
-                                  " and cannot be called");
+    return render_error(
+        line, quoted(name) + " is a " + std::string(callee.type_name()) + " and cannot be called");
   }
-  return call_function(callee.as_function(), arguments, line);
+  return call_function(callee.as_function(), values, line);
+}
+
+Result<TemplateValue> Renderer::value_of(const FunctionCall& node, int line) {
+  return call(look_up(node.name), node.name, node.arguments, line);
+}
+
+Result<TemplateValue> Renderer::value_of(const ValueCall& node, int line) {
+  TROUPE_ASSIGN_OR_RETURN(const TemplateValue callee, evaluate(*node.callee));
+  return call(callee, describe(*node.callee), node.arguments, line);
+}
+
+Result<TemplateValue*> Renderer::find_place(const ChangeCall& node, int line) {
+  TemplateValue* place = scope_->find_place(node.name);
+  if (place == nullptr) {
+    const bool is_given = context_.find(node.name) != nullptr;
+    return render_error(
+        line, quoted(node.name) + (is_given ? " comes with the conversation, which never changes; "
+                                              "set a variable of another name to it first"
+                                            : " is undefined"));
+  }
+  if (node.attribute.empty()) return place;
+  if (!place->is(Kind::kNamespace)) {
+    return render_error(line, quoted(node.name) +
+                                  " is no namespace, so what is in it cannot be "
+                                  "changed by " +
+                                  quoted(node.method));
+  }
+  place = place->as_namespace().find_place(node.attribute);
+  if (place != nullptr) return place;
+  return render_error(line, quoted(node.name + "." + node.attribute) + " is undefined");
+}
+
+Result<TemplateValue> Renderer::value_of(const ChangeCall& node, int line) {
+  // The arguments first: they may change what the name stands for.
+  TROUPE_ASSIGN_OR_RETURN(const CallArguments arguments, evaluate_arguments(node.arguments, line));
+  TROUPE_ASSIGN_OR_RETURN(TemplateValue* const place, find_place(node, line));
+  Result<Change> change = apply_change(budget_, *place, node.method, arguments);
+  if (!change.ok()) {
+    return render_error(
+        line, "the method " + quoted(node.method) + " " + std::string(change.status().message()));
+  }
+  *place = std::move(change->changed);
+  return std::move(change->result);
 }
 
 Result<TemplateValue> Renderer::call_function(FunctionId function, const CallArguments& arguments,
@@ -253,7 +314,7 @@ Status Renderer::bind_parameters(const MacroDefinition& macro, CallArguments arg
 
 Result<TemplateValue> Renderer::value_of(const MethodCall& node, int line) {
   TROUPE_ASSIGN_OR_RETURN(const TemplateValue object, evaluate_object(*node.object));
-  TROUPE_ASSIGN_OR_RETURN(CallArguments arguments, evaluate_arguments(node.arguments));
+  TROUPE_ASSIGN_OR_RETURN(CallArguments arguments, evaluate_arguments(node.arguments, line));
   if (!has_method(object, node.name)) {
     return render_error(line, quoted(describe(*node.object)) + " is a " +
                                   std::string(object.type_name()) + " without the method " +
@@ -291,7 +352,7 @@ Result<TemplateValue> Renderer::call_loop_method(LoopState& loop, const std::str
 
 Result<TemplateValue> Renderer::value_of(const FilterCall& node, int line) {
   TROUPE_ASSIGN_OR_RETURN(const TemplateValue input, evaluate(*node.input));
-  TROUPE_ASSIGN_OR_RETURN(const CallArguments arguments, evaluate_arguments(node.arguments));
+  TROUPE_ASSIGN_OR_RETURN(const CallArguments arguments, evaluate_arguments(node.arguments, line));
   Value value = node.filter(budget_, input, arguments);
   if (value.ok()) return value;
   return located(line, {value.status().code(),
@@ -300,7 +361,7 @@ Result<TemplateValue> Renderer::value_of(const FilterCall& node, int line) {
 
 Result<TemplateValue> Renderer::value_of(const TestCall& node, int line) {
   TROUPE_ASSIGN_OR_RETURN(const TemplateValue input, evaluate(*node.input));
-  TROUPE_ASSIGN_OR_RETURN(const CallArguments arguments, evaluate_arguments(node.arguments));
+  TROUPE_ASSIGN_OR_RETURN(const CallArguments arguments, evaluate_arguments(node.arguments, line));
   const Result<bool> answer = node.test(budget_, input, arguments);
   if (answer.ok()) return TemplateValue::boolean(answer.value() != node.is_negated);
   return located(line, {answer.status().code(),

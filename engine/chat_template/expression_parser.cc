@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/assert.h"
+#include "engine/chat_template/changes.h"
 #include "engine/chat_template/errors.h"
 
 namespace troupe::chat_template {
@@ -474,18 +475,30 @@ Result<ExprPtr> ExpressionParser::parse_call(ExprPtr callee) {
     return make(line, FunctionCall{variable->name, std::move(arguments)}, depth);
   }
   if (auto* attribute = std::get_if<Attribute>(&callee->node)) {
-    if (is_mutating_method(attribute->name)) {
-      return unsupported(line, "the method " + quoted(attribute->name) +
-                                   " (values never change; build a new one, e.g. list + [x])");
-    }
-    if (!is_method(attribute->name)) {
-      return unsupported(line, "the method " + quoted(attribute->name));
+    return parse_method_call(*attribute, std::move(arguments), line, depth);
+  }
+  return make(line, ValueCall{std::move(callee), std::move(arguments)}, depth);
+}
+
+Result<ExprPtr> ExpressionParser::parse_method_call(Attribute& callee, Arguments arguments,
+                                                    int line, uint32_t depth) {
+  const std::string& name = callee.name;
+  if (is_mutating_method(name)) {
+    const auto* variable = std::get_if<Variable>(&callee.object->node);
+    const auto* attribute = std::get_if<Attribute>(&callee.object->node);
+    const auto* owner =
+        attribute == nullptr ? nullptr : std::get_if<Variable>(&attribute->object->node);
+    if (!is_changing_method(name) || (variable == nullptr && owner == nullptr)) {
+      return unsupported(line, "the method " + quoted(name) +
+                                   " (it changes variables and attributes of a namespace only)");
     }
     return make(line,
-                MethodCall{std::move(attribute->object), attribute->name, std::move(arguments)},
+                ChangeCall{variable != nullptr ? variable->name : owner->name,
+                           variable != nullptr ? "" : attribute->name, name, std::move(arguments)},
                 depth);
   }
-  return unsupported(line, "calling something other than a function, macro or method");
+  if (!is_method(name)) return unsupported(line, "the method " + quoted(name));
+  return make(line, MethodCall{std::move(callee.object), name, std::move(arguments)}, depth);
 }
 
 Status ExpressionParser::parse_arguments(Arguments& arguments, uint32_t& depth) {
@@ -497,14 +510,25 @@ Status ExpressionParser::parse_arguments(Arguments& arguments, uint32_t& depth) 
     const Token& token = state_.current();
     if (token.is_operator(")")) break;
     if (token.is_operator("*") || token.is_operator("**")) {
-      return unsupported(token.line, "unpacking arguments with " + quoted(token.text));
+      const bool is_list = token.text == "*";
+      ExprPtr& place = is_list ? arguments.unpacked_list : arguments.unpacked_dict;
+      if (place != nullptr || arguments.unpacked_dict != nullptr) {
+        return syntax_error(token.line, quoted(token.text) + " stands in the wrong place");
+      }
+      state_.take();
+      TROUPE_ASSIGN_OR_RETURN(place, parse_expression());
+      depth = std::max(depth, place->depth);
+      continue;
     }
     const bool is_named = token.kind == TokenKind::kName && state_.next().is_operator("=");
     if (is_named) {
+      if (arguments.unpacked_dict) {
+        return syntax_error(token.line, "a named argument follows '**'");
+      }
       state_.take();
       state_.take();
-    } else if (!arguments.named.empty()) {
-      return syntax_error(token.line, "a positional argument follows a named one");
+    } else if (!arguments.named.empty() || arguments.unpacked_list || arguments.unpacked_dict) {
+      return syntax_error(token.line, "a positional argument follows a named or unpacked one");
     }
     TROUPE_ASSIGN_OR_RETURN(ExprPtr value, parse_expression());
     depth = std::max(depth, value->depth);

@@ -48,6 +48,8 @@ class ExpressionParser {
   Parsed parse_attribute(ExprPtr object);
   Parsed parse_subscript(ExprPtr object);
   Parsed parse_call(ExprPtr callee);
+  // `depth`: of the deepest operand.
+  Parsed parse_method_call(Attribute& callee, Arguments arguments, int line, uint32_t depth);
   Status parse_arguments(Arguments& arguments, uint32_t& depth);
   Result<std::string> parse_dotted_name(std::string_view what);
 

@@ -7,6 +7,7 @@
 #include "engine/chat_template/arguments.h"
 #include "engine/chat_template/builtins.h"
 #include "engine/chat_template/operators.h"
+#include "engine/chat_template/string_format.h"
 #include "engine/chat_template/text_functions.h"
 #include "engine/chat_template/unicode.h"
 
@@ -232,11 +233,47 @@ Result<TemplateValue> is_case_method(Budget& budget, const TemplateValue& object
   return TemplateValue::boolean(has_cased);
 }
 
-constexpr std::array<NamedMethod, 28> kTextMethods = {{
+Result<TemplateValue> format_method(Budget& budget, const TemplateValue& object,
+                                    const CallArguments& arguments) {
+  TROUPE_ASSIGN_OR_RETURN(TemplateText text, format_braces(budget, object.as_text(), arguments));
+  return TemplateValue::text(std::move(text));
+}
+
+// Fills with spaces, or with the character given, up to a width; `side` is where the text stays.
+template <Side side>
+Result<TemplateValue> justify_method(Budget& budget, const TemplateValue& object,
+                                     const CallArguments& arguments) {
+  TROUPE_ASSIGN_OR_RETURN(const auto bound, bind<2>(arguments, {"width", "fillchar"}, 1));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t width, int_argument(bound[0], 0));
+  TemplateText fill(" ", TextOrigin::kTemplate);
+  if (bound[1] != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(const TemplateText* given, text_argument(*bound[1]));
+    if (code_point_count(given->bytes()) != 1) {
+      return invalid_argument("needs one character to fill with");
+    }
+    fill = *given;
+  }
+  const TemplateText& text = object.as_text();
+  const auto length = static_cast<int64_t>(code_point_count(text.bytes()));
+  const int64_t missing = width > length ? width - length : 0;
+  int64_t left = side == Side::kRight ? missing : 0;
+  // Where both sides cannot be equal, Python's choice depends on the width.
+  if (side == Side::kBoth) left = missing / 2 + (missing & width & 1);
+  TROUPE_RETURN_IF_ERROR(budget.text(text.size() + static_cast<uint64_t>(missing) * fill.size()));
+  TemplateText out;
+  for (int64_t i = 0; i < left; ++i) out.append(fill);
+  out.append(text);
+  for (int64_t i = left; i < missing; ++i) out.append(fill);
+  return TemplateValue::text(std::move(out));
+}
+
+constexpr std::array<NamedMethod, 32> kTextMethods = {{
     {"capitalize", case_method<Case::kCapitalized>},
+    {"center", justify_method<Side::kBoth>},
     {"count", count_text_method},
     {"endswith", affix_test_method<has_suffix>},
     {"find", find_method<Side::kLeft>},
+    {"format", format_method},
     {"isalnum", all_method<is_letter_or_digit>},
     {"isalpha", all_method<is_letter>},
     {"isdecimal", all_method<is_digit>},
@@ -245,6 +282,7 @@ constexpr std::array<NamedMethod, 28> kTextMethods = {{
     {"isspace", all_method<is_space>},
     {"isupper", is_case_method<to_lower>},
     {"join", join_method},
+    {"ljust", justify_method<Side::kLeft>},
     {"lower", case_method<Case::kLower>},
     {"lstrip", strip_method<Side::kLeft>},
     {"partition", partition_method<Side::kLeft>},
@@ -252,6 +290,7 @@ constexpr std::array<NamedMethod, 28> kTextMethods = {{
     {"removesuffix", remove_affix_method<Side::kRight>},
     {"replace", replace_method},
     {"rfind", find_method<Side::kRight>},
+    {"rjust", justify_method<Side::kRight>},
     {"rpartition", partition_method<Side::kRight>},
     {"rsplit", split_method<Side::kRight>},
     {"rstrip", strip_method<Side::kRight>},

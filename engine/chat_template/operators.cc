@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "engine/chat_template/string_format.h"
 
 namespace troupe::chat_template {
 namespace {
@@ -193,6 +194,10 @@ Result<TemplateValue> apply_binary(Budget& budget, BinaryOperator op, const Temp
   }
   if (left.is_number() && right.is_number()) {
     return float_binary(op, left.as_number(), right.as_number());
+  }
+  if (op == BinaryOperator::kModulo && left.is(Kind::kText)) {
+    TROUPE_ASSIGN_OR_RETURN(TemplateText text, format_percent(budget, left.as_text(), right));
+    return TemplateValue::text(std::move(text));
   }
   if (op == BinaryOperator::kAdd && is_sequence(left) && left.kind() == right.kind()) {
     return concatenate(budget, left, right);

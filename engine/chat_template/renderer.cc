@@ -202,7 +202,7 @@ Result<Renderer::Flow> Renderer::run_statement(const CallBlock& node, int line) 
   const TemplateValue callee = look_up(call.name);
   if (!callee.is(Kind::kMacro)) return render_error(line, quoted(call.name) + " is no macro");
   TROUPE_RETURN_IF_ERROR(charge_object(line));
-  TROUPE_ASSIGN_OR_RETURN(CallArguments arguments, evaluate_arguments(call.arguments));
+  TROUPE_ASSIGN_OR_RETURN(CallArguments arguments, evaluate_arguments(call.arguments, line));
   arguments.named.emplace_back("caller", TemplateValue::of(make_macro(node.caller)));
   TROUPE_ASSIGN_OR_RETURN(const TemplateValue value,
                           call_macro(callee.as_macro(), std::move(arguments), line));

@@ -69,6 +69,8 @@ class Renderer {
   Value value_of(const Slice& node, int line);
   Value value_of(const FunctionCall& node, int line);
   Value value_of(const MethodCall& node, int line);
+  Value value_of(const ValueCall& node, int line);
+  Value value_of(const ChangeCall& node, int line);
   Value value_of(const FilterCall& node, int line);
   Value value_of(const TestCall& node, int line);
   Value value_of(const Unary& node, int line);
@@ -82,7 +84,12 @@ class Renderer {
 
   // The object of an attribute, subscript or method, which must be defined.
   Value evaluate_object(const Expr& expr);
-  Result<CallArguments> evaluate_arguments(const Arguments& arguments);
+  Result<CallArguments> evaluate_arguments(const Arguments& arguments, int line);
+  // A macro or function, by the name under which the template calls it.
+  Value call(const TemplateValue& callee, const std::string& name, const Arguments& arguments,
+             int line);
+  // Where the value of a ChangeCall is kept.
+  Result<TemplateValue*> find_place(const ChangeCall& node, int line);
   TemplateValue look_up(const std::string& name) const;
   Value call_function(FunctionId function, const CallArguments& arguments, int line);
   Value make_namespace(const CallArguments& arguments, int line);

@@ -31,11 +31,22 @@ const TemplateValue* Scope::find(std::string_view name) const {
   return nullptr;
 }
 
+TemplateValue* Scope::find_place(std::string_view name) {
+  for (Scope* scope = this; scope != nullptr; scope = scope->parent) {
+    if (TemplateValue* value = find_entry(scope->variables, name)) return value;
+  }
+  return nullptr;
+}
+
 void Scope::assign(std::string_view name, TemplateValue value) {
   assign_entry(variables, name, std::move(value));
 }
 
 const TemplateValue* Namespace::find(std::string_view name) const {
+  return find_entry(attributes, name);
+}
+
+TemplateValue* Namespace::find_place(std::string_view name) {
   return find_entry(attributes, name);
 }
 

@@ -20,6 +20,8 @@ struct Scope {
   bool is_captured = false;  // a macro refers to it, so it stays until the end of the render
 
   [[nodiscard]] const TemplateValue* find(std::string_view name) const;
+  // The same, to be changed; valid until the next assignment in its scope.
+  [[nodiscard]] TemplateValue* find_place(std::string_view name);
   void assign(std::string_view name, TemplateValue value);
 };
 
@@ -27,6 +29,7 @@ struct Namespace {
   std::vector<std::pair<std::string, TemplateValue>> attributes;
 
   [[nodiscard]] const TemplateValue* find(std::string_view name) const;
+  [[nodiscard]] TemplateValue* find_place(std::string_view name);
   void assign(std::string_view name, TemplateValue value);
 };
 

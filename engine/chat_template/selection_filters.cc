@@ -12,6 +12,12 @@ namespace {
 
 constexpr size_t kMapArgumentsMax = 8;
 
+// As jinja2 has it: nothing at all, such as none, has no elements.
+Result<TemplateValue::List> elements_or_nothing(Budget& budget, const TemplateValue& input) {
+  if (!input.truthy()) return TemplateValue::List{};
+  return elements_of(budget, input);
+}
+
 // The arguments from place `begin` on, for the inner filter or test.
 CallArguments rest_of(const CallArguments& arguments, size_t begin) {
   CallArguments rest = arguments;
@@ -24,7 +30,7 @@ Result<TemplateValue> map_attribute(Budget& budget, const TemplateValue& input,
                                     const CallArguments& arguments) {
   TROUPE_ASSIGN_OR_RETURN(const auto bound, bind<2>(arguments, {"attribute", "default"}, 1));
   TROUPE_ASSIGN_OR_RETURN(const AttributePath path, AttributePath::from(bound[0]));
-  TROUPE_ASSIGN_OR_RETURN(TemplateValue::List list, elements_of(budget, input));
+  TROUPE_ASSIGN_OR_RETURN(TemplateValue::List list, elements_or_nothing(budget, input));
   for (TemplateValue& element : list) {
     TROUPE_ASSIGN_OR_RETURN(element, path.get(budget, element, bound[1]));
   }
@@ -45,7 +51,7 @@ Result<TemplateValue> map_filter(Budget& budget, const TemplateValue& input,
     return invalid_argument("takes at most " + std::to_string(kMapArgumentsMax) + " arguments");
   }
   const CallArguments rest = rest_of(arguments, 1);
-  TROUPE_ASSIGN_OR_RETURN(TemplateValue::List list, elements_of(budget, input));
+  TROUPE_ASSIGN_OR_RETURN(TemplateValue::List list, elements_or_nothing(budget, input));
   for (TemplateValue& element : list) {
     TROUPE_RETURN_IF_ERROR(budget.steps(1));
     TROUPE_ASSIGN_OR_RETURN(element, filter(budget, element, rest));
@@ -72,7 +78,7 @@ Result<TemplateValue> filter_by_test(Budget& budget, const TemplateValue& input,
   } else if (!arguments.named.empty()) {
     return invalid_argument("needs the name of a test before named arguments");
   }
-  TROUPE_ASSIGN_OR_RETURN(const TemplateValue::List list, elements_of(budget, input));
+  TROUPE_ASSIGN_OR_RETURN(const TemplateValue::List list, elements_or_nothing(budget, input));
   TemplateValue::List kept;
   for (const TemplateValue& element : list) {
     TROUPE_RETURN_IF_ERROR(budget.steps(1));

@@ -3,8 +3,11 @@
 #include "engine/chat_template/arguments.h"
 #include "engine/chat_template/filters.h"
 #include "engine/chat_template/format.h"
+#include "engine/chat_template/operators.h"
+#include "engine/chat_template/string_format.h"
 #include "engine/chat_template/text_functions.h"
 #include "engine/chat_template/unicode.h"
+#include "engine/chat_template/value_json.h"
 
 namespace troupe::chat_template {
 namespace {
@@ -138,16 +141,49 @@ Result<TemplateValue> tojson_filter(Budget& budget, const TemplateValue& input,
   return TemplateValue::data(std::move(json));
 }
 
+// The reverse of tojson: llama.cpp's templates for DeepSeek use it, jinja2 has none.
+Result<TemplateValue> from_json_filter(Budget& budget, const TemplateValue& input,
+                                       const CallArguments& arguments) {
+  TROUPE_RETURN_IF_ERROR(expect_no_arguments(arguments));
+  TROUPE_ASSIGN_OR_RETURN(const TemplateText* text, text_argument(input));
+  // A byte of JSON makes at most one value.
+  TROUPE_RETURN_IF_ERROR(budget.elements(text->size()));
+  return template_value_from_json_text(text->bytes(), budget.limits());
+}
+
+// 'a %s' | format(value)
+Result<TemplateValue> format_filter(Budget& budget, const TemplateValue& input,
+                                    const CallArguments& arguments) {
+  TROUPE_ASSIGN_OR_RETURN(const TemplateText format, to_text(budget, input));
+  TemplateValue values;
+  if (!arguments.named.empty()) {
+    if (!arguments.positional.empty()) {
+      return invalid_argument("takes values by place or by name, not both");
+    }
+    TemplateValue::Dict names;
+    for (const auto& [name, value] : arguments.named) {
+      names.emplace_back(TemplateValue::markup(name), value);
+    }
+    TROUPE_ASSIGN_OR_RETURN(values, make_dict(budget, std::move(names)));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(values, make_tuple(budget, arguments.positional));
+  }
+  TROUPE_ASSIGN_OR_RETURN(TemplateText text, format_percent(budget, format, values));
+  return TemplateValue::text(std::move(text));
+}
+
 }  // namespace
 
 std::span<const NamedFilter> text_filters() {
-  static constexpr std::array<NamedFilter, 13> kFilters = {{
+  static constexpr std::array<NamedFilter, 15> kFilters = {{
       {"capitalize", case_filter<Case::kCapitalized>},
       {"lower", case_filter<Case::kLower>},
       {"title", case_filter<Case::kTitleFilter>},
       {"upper", case_filter<Case::kUpper>},
       {"e", escape_filter},
       {"escape", escape_filter},
+      {"format", format_filter},
+      {"from_json", from_json_filter},
       {"indent", indent_filter},
       {"replace", replace_filter},
       {"safe", string_filter},

@@ -65,4 +65,26 @@ Result<TemplateValue> template_value_from_json(const nlohmann::ordered_json& jso
   return convert(json, limits.value_depth_max, limits);
 }
 
+Result<TemplateValue> template_value_from_json_text(std::string_view text,
+                                                    const ChatTemplateLimits& limits) {
+  // Before anything is built: the library has no limit of its own.
+  uint32_t depth = 0;
+  bool is_string = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"') is_string = !is_string;
+    if (is_string && c == '\\') ++at;
+    if (is_string) continue;
+    if (c == '[' || c == '{') ++depth;
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+    if (depth > limits.value_depth_max) {
+      return invalid_argument("the JSON is nested deeper than value_depth_max = " +
+                              std::to_string(limits.value_depth_max) + "; flatten it");
+    }
+  }
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) return invalid_argument("the text is no JSON");
+  return template_value_from_json(json, limits);
+}
+
 }  // namespace troupe

@@ -40,6 +40,10 @@ def environment(is_mutable=False):
     kind = SandboxedEnvironment if is_mutable else ImmutableSandboxedEnvironment
     made = kind(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, ext.loopcontrols])
     made.filters["tojson"] = tojson
+    # What this product does otherwise (docs/chat-templates.md): safe marks nothing, so that no text
+    # is ever escaped for HTML, and there is llama.cpp's from_json.
+    made.filters["safe"] = str
+    made.filters["from_json"] = json.loads
     made.globals["raise_exception"] = raise_exception
     made.globals["strftime_now"] = strftime_now
     return made

@@ -107,6 +107,24 @@ BOOST_AUTO_TEST_CASE(large_texts_are_cut) {
   check_limit("{{ [1] | batch(10**12, 0) }}", "_max");
 }
 
+BOOST_AUTO_TEST_CASE(growing_by_methods_and_formats_is_cut) {
+  check_limit(
+      "{% set l = [0] %}{% for x in range(99) %}{% set _ = l.extend(l) %}{% endfor %}{{ l }}",
+      "_max");
+  check_limit("{% set l = [] %}{% for x in range(9999) %}{% set _ = l.append(l) %}{% endfor %}",
+              "value_depth_max");
+  check_limit("{% set l = [] %}{% for x in range(99999) %}{% set _ = l.append(x) %}{% endfor %}",
+              "_max");
+  BOOST_CHECK(text_of("{{ '%9999999999d' % 1 }}").starts_with("error: "));
+  BOOST_CHECK(text_of("{{ '%.99999f' % 1.5 }}").starts_with("error: "));
+  BOOST_CHECK(text_of("{{ '{:9999999999}'.format(1) }}").starts_with("error: "));
+  BOOST_CHECK_EQUAL(text_of("{{ ('%4096d' % 1) | length }}"), "4096");
+  check_limit("{{ 'a'.center(10**12) }}", "_max");
+  check_limit("{{ ('[' * 100000) | from_json }}", "value_depth_max");
+  BOOST_CHECK(text_of("{{ '\"[[[\"' | from_json }}") == "[[[");
+  check_limit("{% macro m() %}{{ [m][0]() }}{% endmacro %}{{ m() }}", "eval_depth_max");
+}
+
 BOOST_AUTO_TEST_CASE(values_do_not_nest_without_end) {
   check_limit(
       "{% set ns = namespace(l=[]) %}{% for x in range(9999) %}{% set ns.l = [ns.l] %}"

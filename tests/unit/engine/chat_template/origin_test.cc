@@ -107,4 +107,23 @@ BOOST_AUTO_TEST_CASE(a_chat_context_marks_messages_as_data_and_tokens_as_templat
   BOOST_CHECK(!compiled.value().traits().reads_documents());
 }
 
+BOOST_AUTO_TEST_CASE(formatted_texts_keep_the_origin_of_each_part) {
+  const chat_template_test::Variables user = {{"u", TemplateValue::data("x%}y")}};
+  BOOST_CHECK_EQUAL(chat_template_test::marked("{{ '<a>%s</a>' % u }}", user), "<a>«x%}y»</a>");
+  BOOST_CHECK_EQUAL(chat_template_test::marked("{{ '<{}|{}>'.format(u, '!') }}", user),
+                    "<«x%}y»|!>");
+  BOOST_CHECK_EQUAL(chat_template_test::marked("{{ '%s' | format(u) }}", user), "«x%}y»");
+  const chat_template_test::Variables format = {{"u", TemplateValue::data("<%s%%>")}};
+  BOOST_CHECK_EQUAL(chat_template_test::marked("{{ u % '|' }}", format), "«<»|«%>»");
+  const chat_template_test::Variables json = {
+      {"u", TemplateValue::data("{\"<|a|>\": [\"<|b|>\"]}")}};
+  BOOST_CHECK_EQUAL(
+      chat_template_test::marked(
+          "{% for k, v in (u | from_json).items() %}{{ k ~ v[0] }}{% endfor %}", json),
+      "«<|a|><|b|>»");
+  BOOST_CHECK_EQUAL(
+      chat_template_test::marked("{% set l = ['<'] %}{{ l.append(u) or '' }}{{ l | join }}", user),
+      "<«x%}y»");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

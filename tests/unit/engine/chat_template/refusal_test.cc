@@ -31,13 +31,13 @@ BOOST_AUTO_TEST_CASE(unknown_names_are_refused_at_compile_time_even_in_branches_
   check_refused("{% if 0 %}\n{{ nofunction() }}{% endif %}", code, "2", "'nofunction'");
   check_refused("{{ x | map('nofilter') }}", code, "1", "'nofilter'");
   check_refused("{{ x | selectattr('a', 'notest') }}", code, "1", "'notest'");
-  check_refused("{{ x.append(1) }}", code, "1", "'append'");
+  check_refused("{{ x.y.z.append(1) }}", code, "1", "'append'");
+  check_refused("{{ [1].pop() }}", code, "1", "'pop'");
+  check_refused("{{ x.sort() }}", code, "1", "'sort'");
   check_refused("{% include 'x' %}", code, "1", "'include'");
   check_refused("{% block x %}{% endblock %}", code, "1", "'block'");
   check_refused("{% for x in y recursive %}{% endfor %}", code, "1", "recursive");
-  check_refused("{{ f(*x) }}", code, "1", "'*'");
   check_refused("{{ x[1, 2] }}", code, "1", "subscript");
-  check_refused("{{ x[0]() }}", code, "1", "calling");
 }
 
 BOOST_AUTO_TEST_CASE(syntax_errors_name_the_line_and_what_was_expected) {

@@ -54,6 +54,8 @@ constexpr KnownField kChatFields[] = {
     {"safety_identifier", kTolerated},
     {"prompt_cache_key", kTolerated},
     {"prompt_cache_retention", kTolerated},
+    {"prompt_cache_options", kTolerated},
+    {"moderation", kUnsupported},
     {"functions", kUnsupported},
     {"function_call", kUnsupported},
     {"audio", kUnsupported},

@@ -169,7 +169,8 @@ class PoolTest(unittest.TestCase):
 class CacheTest(unittest.TestCase):
     def test_a_salt_parts_what_tenants_have_in_common(self):
         server = shared_server()
-        prompt = "The annual report of a company that does not exist, chapter one. " * 30
+        # No other test begins like this: without a salt the first tokens may be shared.
+        prompt = "Xylophone makers publish their annual report, chapter one. " * 36
 
         def ask(salt, path=COMPLETIONS):
             body = {"prompt": prompt} if path == COMPLETIONS else chat(prompt)

@@ -267,12 +267,10 @@ class Bench {
         std::move(words));
   }
 
-  // Waits for `work` or Ctrl-C, which cancels `load`. A second Ctrl-C ends the process.
+  // Waits for `work` or Ctrl-C, which cancels `load`; what follows takes moments.
   void wait_for(kj::Promise<void> work, Load& load) {
-    auto signal = io_.unixEventPort.onSignal(SIGINT).then([this](siginfo_t&&) {
-      was_interrupted_ = true;
-      std::signal(SIGINT, SIG_DFL);
-    });
+    auto signal =
+        io_.unixEventPort.onSignal(SIGINT).then([this](siginfo_t&&) { was_interrupted_ = true; });
     work.exclusiveJoin(kj::mv(signal)).wait(io_.waitScope);
     if (was_interrupted_) load.cancel();
   }

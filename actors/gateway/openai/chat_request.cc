@@ -46,6 +46,9 @@ constexpr KnownField kChatFields[] = {
     {"modalities"},
     {"priority"},
     {"skip_special_tokens"},
+    {"separate_reasoning"},
+    {"stream_reasoning"},
+    {"include_reasoning"},
     {"user", kTolerated},
     {"store", kTolerated},
     {"metadata", kTolerated},
@@ -74,6 +77,8 @@ constexpr KnownField kChatFields[] = {
     {"use_beam_search", kUnsupported},
     {"bad_words", kUnsupported},
     {"allowed_token_ids", kUnsupported},
+    {"no_stop_trim", kUnsupported},
+    {"return_hidden_states", kUnsupported},
 };
 
 Status check_tools(const FieldReader& fields) {

@@ -92,6 +92,15 @@ Status check_fixed_fields(const FieldReader& fields) {
                   "skip_special_tokens must be true: control tokens are never shown",
                   "skip_special_tokens");
   }
+  // Routers in front of servers (vllm-router, sglang-router) spell out these defaults of theirs.
+  for (const char* name : {"separate_reasoning", "stream_reasoning", "include_reasoning"}) {
+    bool value = true;
+    TROUPE_RETURN_IF_ERROR(fields.read(name, value));
+    if (value) continue;
+    return Status(StatusCode::kUnsupported,
+                  std::string(name) + " must be true: reasoning is never left out or held back",
+                  name);
+  }
   if (const Json* value = fields.find("priority"); value != nullptr && *value != 0) {
     return Status(StatusCode::kUnsupported,
                   "priority must be 0: this server has one class of requests", "priority");

@@ -57,6 +57,8 @@ constexpr KnownField kCompletionsFields[] = {
     {"allowed_token_ids", kUnsupported},
     {"tools", kUnsupported},
     {"tool_choice", kUnsupported},
+    {"no_stop_trim", kUnsupported},
+    {"return_hidden_states", kUnsupported},
 };
 
 Result<RawPrompt> parse_one_prompt(const Json& value, const std::string& path,

@@ -134,6 +134,8 @@ BOOST_AUTO_TEST_CASE(models_and_unknown_fields_are_refused_by_name) {
           {chat(R"("modalities":["audio"])"), 400, "modalities", kUnsupported},
           {chat(R"("priority":3)"), 400, "priority", kUnsupported},
           {chat(R"("skip_special_tokens":false)"), 400, "skip_special_tokens", kUnsupported},
+          {chat(R"("stream_reasoning":false)"), 400, "stream_reasoning", kUnsupported, "true"},
+          {chat(R"("no_stop_trim":true)"), 400, "no_stop_trim", kUnsupported},
           {chat(R"("reasoning_effort":"high")"), 400, "reasoning_effort", kUnsupported},
           {chat(R"("chat_template":"x")"), 400, "chat_template", kUnsupported,
            "--trust-request-chat-template"},

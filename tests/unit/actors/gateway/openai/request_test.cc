@@ -97,6 +97,13 @@ BOOST_AUTO_TEST_CASE(fields_that_common_clients_send_are_tolerated) {
   BOOST_TEST(body.stops.empty());
 }
 
+BOOST_AUTO_TEST_CASE(what_routers_in_front_add_to_every_request_is_taken) {
+  BOOST_TEST(chat(R"(,"logprobs":false,"no_stop_trim":false,"ignore_eos":true,
+         "continue_final_message":false,"skip_special_tokens":true,"separate_reasoning":true,
+         "stream_reasoning":true,"return_hidden_states":false,"include_reasoning":true)")
+                 .messages.size() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(tools_that_may_not_be_called_are_ignored) {
   const GenerationBody body =
       chat(R"(,"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none")");

@@ -6,21 +6,17 @@
 namespace troupe {
 namespace {
 
-// A look at every block costs about as much as so many blocks' share of ordinary messages.
-constexpr uint32_t kBlocksPerMessage = 64;
-
 struct ManagerState {
   KvStats reported;  // counters are increments of the snapshots
   uint32_t messages_since_check = 0;
 };
 
 // An idle worker is the moment to look for blocks that were lost on the way. The look takes time
-// with the size of the pool, so it has to have been earned by messages: a large pool that is idle
-// after every request is not looked through each time.
+// with the size of the pool, so it has to have been earned by as many messages as there are blocks:
+// a large pool that is idle after every request is not looked through each time.
 void check_when_idle(const KvCacheManagerCore& core, const KvStats& stats, ManagerState& state) {
   if (state.messages_since_check < UINT32_MAX) ++state.messages_since_check;
-  if (stats.sequences > 0 || state.messages_since_check < stats.blocks_total / kBlocksPerMessage)
-    return;
+  if (stats.sequences > 0 || state.messages_since_check < stats.blocks_total) return;
   state.messages_since_check = 0;
   core.check_invariants();
 }

@@ -181,6 +181,7 @@ struct Choice {
   tokens @2 :List(Token);         # all that were sampled, also those whose text is held back or cut
   promptTokens @3 :List(Token);   # with echo and logprobs: the prompt, scored; in the first chunk
   finishReason @4 :FinishReason;
+  reasoning @5 :Text;             # what a model that reasons thought before `text`
 }
 
 struct Chunk {

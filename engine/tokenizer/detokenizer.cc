@@ -24,6 +24,10 @@ std::string_view move_certain(std::string_view bytes, std::string& text) {
 
 void IncrementalDetokenizer::append(TokenId token, std::string& text) {
   if (special_tokens_ == SpecialTokens::kSkip && tokenizer_->is_hidden(token)) return;
+  spell(token, text);
+}
+
+void IncrementalDetokenizer::spell(TokenId token, std::string& text) {
   std::string_view bytes = tokenizer_->token_bytes(token);
 
   // A held beginning grows byte by byte until its fate is certain: at most two more are needed.

@@ -29,6 +29,8 @@ class IncrementalDetokenizer final {
   // Appends to `text` what became certain with this token; O(bytes of the token). Asserts that the
   // token is in the vocabulary.
   void append(TokenId token, std::string& text);
+  // The same, but a control token appears as it is spelled whatever the constructor was told.
+  void spell(TokenId token, std::string& text);
   [[nodiscard]] std::string append(TokenId token) {
     std::string text;
     append(token, text);

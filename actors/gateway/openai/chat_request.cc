@@ -6,6 +6,7 @@
 #include "actors/gateway/openai/known_fields.h"
 #include "actors/gateway/openai/messages.h"
 #include "actors/gateway/openai/request_limits.h"
+#include "actors/gateway/openai/tool_fields.h"
 #include "engine/sample/validate.h"
 
 namespace troupe {
@@ -43,6 +44,8 @@ constexpr KnownField kChatFields[] = {
     {"response_format"},
     {"tools"},
     {"tool_choice"},
+    {"parallel_tool_calls"},
+    {"stop_in_reasoning"},
     {"modalities"},
     {"priority"},
     {"skip_special_tokens"},
@@ -53,7 +56,6 @@ constexpr KnownField kChatFields[] = {
     {"store", kTolerated},
     {"metadata", kTolerated},
     {"service_tier", kTolerated},
-    {"parallel_tool_calls", kTolerated},
     {"safety_identifier", kTolerated},
     {"prompt_cache_key", kTolerated},
     {"prompt_cache_retention", kTolerated},
@@ -81,25 +83,7 @@ constexpr KnownField kChatFields[] = {
     {"return_hidden_states", kUnsupported},
 };
 
-Status check_tools(const FieldReader& fields) {
-  const Json* tools = fields.find("tools");
-  const Json* choice = fields.find("tool_choice");
-  if (tools != nullptr && !tools->is_array()) {
-    return bad_value("tools", "must be an array", *tools);
-  }
-  if (choice != nullptr && !choice->is_string() && !choice->is_object()) {
-    return bad_value("tool_choice", "must be a string or an object", *choice);
-  }
-  const bool none = choice != nullptr && *choice == "none";
-  if (choice != nullptr && !none && (tools == nullptr || tools->empty())) {
-    return invalid_argument("tool_choice needs tools; remove it, or send \"none\"", "tool_choice");
-  }
-  if (tools != nullptr && !tools->empty() && !none) {
-    return Status(StatusCode::kUnsupported,
-                  "tools are not supported by this server yet; remove them, or send tool_choice "
-                  "\"none\"",
-                  "tools");
-  }
+Status check_modalities(const FieldReader& fields) {
   if (const Json* value = fields.find("modalities");
       value != nullptr && *value != Json::array({"text"})) {
     return Status(StatusCode::kUnsupported, "modalities must be [\"text\"]", "modalities");
@@ -136,8 +120,11 @@ Result<GenerationBody> check_chat(const Json& object, std::span<const RequestRul
   const RequestRules& rules = models[out.model];
   TROUPE_RETURN_IF_ERROR(parse_common(fields, rules, out));
   TROUPE_RETURN_IF_ERROR(parse_chat_logprobs(fields, out.sampling));
-  TROUPE_RETURN_IF_ERROR(check_tools(fields));
+  TROUPE_RETURN_IF_ERROR(check_modalities(fields));
+  TROUPE_RETURN_IF_ERROR(fields.read("stop_in_reasoning", out.stop_in_reasoning));
   TROUPE_ASSIGN_OR_RETURN(out.chat, parse_chat_prompt(fields, rules.templates));
+  TROUPE_ASSIGN_OR_RETURN(out.tools, parse_tools(fields));
+  out.chat.tools = tools_for_template(out.tools);
   TROUPE_ASSIGN_OR_RETURN(out.messages, parse_messages(fields.find("messages")));
   return out;
 }

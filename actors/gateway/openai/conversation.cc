@@ -108,13 +108,13 @@ std::optional<std::string> name_of(const Json& message, const CalledNames& names
 
 }  // namespace
 
-Status check_expressible(const Json& messages, const ChatPromptOptions& options,
+Status check_expressible(const Json& messages, const Json& tools, const Json& template_kwargs,
                          const TemplateTraits& traits, const TemplateHabits& habits) {
-  if (options.tools.is_array() && (habits.drops_tools || !traits.reads_tools())) {
+  if (tools.is_array() && habits.drops_tools) {
     return dropped("tools: this model cannot be told of them", "remove them", "tools");
   }
-  if (options.template_kwargs.is_object()) {
-    for (const auto& [name, value] : options.template_kwargs.items()) {
+  if (template_kwargs.is_object()) {
+    for (const auto& [name, value] : template_kwargs.items()) {
       if (traits.reads_variable(name)) continue;
       const std::string path = "chat_template_kwargs." + printable_excerpt(name, kExcerptBytesMax);
       return Status(StatusCode::kUnsupported,

@@ -16,7 +16,8 @@ namespace troupe {
 // Whether the template can express the conversation at all. kUnsupported says what it drops, with
 // the path of the field as param: better no answer than one to half a conversation.
 [[nodiscard]] Status check_expressible(const nlohmann::ordered_json& messages,
-                                       const ChatPromptOptions& options,
+                                       const nlohmann::ordered_json& tools,
+                                       const nlohmann::ordered_json& template_kwargs,
                                        const TemplateTraits& traits, const TemplateHabits& habits);
 
 // `messages` as parse_messages() returns them. What differs between templates is decided here:

@@ -7,6 +7,8 @@
 
 #include "actors/gateway/text/choice_text.h"
 #include "actors/gateway/text/escape.h"
+#include "actors/gateway/tools/answer_parser.h"
+#include "actors/gateway/tools/tool_grammar.h"
 #include "base/assert.h"
 #include "base/philox.h"
 #include "engine/tokenizer/detokenizer.h"
@@ -22,42 +24,102 @@ constexpr uint32_t kChoiceSeedStream = 0x63686F69;
 
 class GenerationRun::Choice final {
  public:
-  Choice(GenerationRun& run, uint32_t index, size_t offset_base)
+  Choice(GenerationRun& run, const PreparedPrompt& prompt, uint32_t index, size_t offset_base)
       : index_(index),
         offset_base_(offset_base),
-        text_(run.tokenizer_,
-              {run.body_.stops, run.body_.stop_text, run.body_.sampling.stop_token_ids}) {}
+        reasons_(prompt.format.reasoning != ReasoningFormat::kNone),
+        text_(run.tokenizer_, text_options(run, prompt)) {
+    if (needs_parser(prompt)) parser_.emplace(parser_options(run, prompt, index));
+  }
 
   void take(std::span<const SampledToken> tokens) {
     for (const SampledToken& token : tokens) {
-      if (text_.stopped()) break;  // sampled behind the stop string: not part of the answer
+      if (stopped()) break;  // sampled behind the stop string: not part of the answer
       tokens_.push_back({token, offset_base_ + text_.characters(), true});
       add_text(text_.append(token.token));
+      count_reasoning();
     }
   }
 
   // A stop string that is found only now, behind one that could have been longer, is still a stop.
   void finish(FinishReason reason) {
     TROUPE_ASSERT(!finished(), index_);
-    add_text(text_.finish());
-    const bool stopped = text_.stopped() || reason == FinishReason::kStop;
-    end_ = stopped ? AnswerEnd::kStop : AnswerEnd::kLength;
+    if (!stopped()) add_text(text_.finish());
+    if (parser_ && !stopped()) parser_->finish(pending_);
+    const bool by_itself = stopped() || reason == FinishReason::kStop;
+    end_ = by_itself ? AnswerEnd::kStop : AnswerEnd::kLength;
+    if (by_itself && parser_ && parser_->has_whole_calls()) end_ = AnswerEnd::kToolCalls;
   }
 
-  [[nodiscard]] bool stopped() const { return text_.stopped(); }
+  // The choice has ended with its text, whatever the sequence goes on to say.
+  [[nodiscard]] bool stopped() const { return text_.stopped() || (parser_ && parser_->stopped()); }
   [[nodiscard]] bool finished() const { return end_.has_value(); }
   [[nodiscard]] uint32_t token_count() const { return text_.token_count(); }
+  [[nodiscard]] const std::string& stop_string() const {
+    return parser_ ? parser_->stop_string() : text_.stop_string();
+  }
 
  private:
   friend class Prompt;
 
+  static bool needs_parser(const PreparedPrompt& prompt) {
+    return prompt.format.tools != ToolFormat::kNone ||
+           prompt.format.reasoning != ReasoningFormat::kNone;
+  }
+
+  static ChoiceTextOptions text_options(const GenerationRun& run, const PreparedPrompt& prompt) {
+    ChoiceTextOptions options;
+    options.stop_text = run.body_.stop_text;
+    options.stop_token_ids = run.body_.sampling.stop_token_ids;
+    if (needs_parser(prompt)) {
+      options.spelled = hidden_markers(prompt.format, run.tokenizer_);
+    } else {
+      options.stops = run.body_.stops;
+    }
+    return options;
+  }
+
+  static AnswerParserOptions parser_options(const GenerationRun& run, const PreparedPrompt& prompt,
+                                            uint32_t index) {
+    const GenerationBody& body = run.body_;
+    AnswerParserOptions options;
+    options.format = prompt.format;
+    options.prompt_end = prompt.end;
+    for (const Tool& tool : body.tools.tools) options.tool_names.push_back(tool.name);
+    options.guided = body.tools.on() && !body.sampling.grammar.empty();
+    options.calls_only = options.guided && body.tools.choice != ToolChoice::kAuto;
+    options.one_call = is_one_call(body.tools);
+    options.stops = body.stops;
+    options.stop_text = body.stop_text;
+    options.stop_in_reasoning = body.stop_in_reasoning;
+    options.response_id = run.response_id_;
+    options.choice = index;
+    return options;
+  }
+
   void add_text(std::string text) {
-    if (!text.empty()) pending_.push_back({AnswerPartKind::kText, 0, std::move(text), {}});
+    if (text.empty()) return;
+    if (parser_) return parser_->push(text, pending_);
+    if (pending_.empty()) pending_.push_back({AnswerPartKind::kText, 0, {}, {}});
+    pending_.back().text += text;  // without a parser, all is text
+  }
+
+  // The token that ends the reasoning belongs to it.
+  void count_reasoning() {
+    if (!parser_ || reasoning_counted_) return;
+    using enum AnswerParser::Reasoning;
+    if (parser_->reasoning() == kNone) return;
+    reasoning_tokens_ = text_.token_count();
+    reasoning_counted_ = parser_->reasoning() == kClosed;
   }
 
   uint32_t index_;
   size_t offset_base_;  // characters of the echoed prompt
+  bool reasons_;
   ChoiceText text_;
+  std::optional<AnswerParser> parser_;  // none where all text is text
+  uint32_t reasoning_tokens_ = 0;
+  bool reasoning_counted_ = false;
   // Not given yet.
   std::vector<ChoiceToken> tokens_;
   std::vector<AnswerPart> pending_;
@@ -78,7 +140,7 @@ class GenerationRun::Prompt final : public GenerationListener {
     const uint32_t n = run.body_.choices;
     const size_t echoed = count_code_points(prepared_.echo_text);
     for (uint32_t c = 0; c < n; ++c) {
-      choices_.push_back(std::make_unique<Choice>(run, index * n + c, echoed));
+      choices_.push_back(std::make_unique<Choice>(run, prepared_, index * n + c, echoed));
     }
   }
 
@@ -172,6 +234,9 @@ class GenerationRun::Prompt final : public GenerationListener {
     std::optional<uint32_t> cached;
     for (const auto& choice : choices_) {
       totals.completion_tokens += choice->token_count();
+      if (choice->reasons_) {
+        totals.reasoning_tokens = totals.reasoning_tokens.value_or(0) + choice->reasoning_tokens_;
+      }
       // The choice that found least computed the prompt; the others shared it.
       if (choice->cached_tokens_) {
         cached = std::min(cached.value_or(UINT32_MAX), *choice->cached_tokens_);
@@ -204,15 +269,18 @@ class GenerationRun::Prompt final : public GenerationListener {
     const bool first = !std::exchange(choice.begun_, true);
     std::vector<ChoiceToken> prompt;
     if (first && run_.body_.echo) {
-      AnswerPart echoed{AnswerPartKind::kText, 0, prepared_.echo_text, {}};
-      if (!echoed.text.empty()) choice.pending_.insert(choice.pending_.begin(), echoed);
+      std::string text = prepared_.echo_text;
+      if (!choice.pending_.empty()) text += choice.pending_.front().text;
+      choice.pending_.clear();
+      choice.add_text(std::move(text));
       if (wants_scores()) prompt = scored_prompt();
     }
     choice.closed_ = choice.finished();
     const std::vector<AnswerPart> parts = std::exchange(choice.pending_, {});
     const std::vector<ChoiceToken> tokens = std::exchange(choice.tokens_, {});
     if (!first && parts.empty() && tokens.empty() && !choice.finished()) return;
-    run_.give({choice.index_, first, parts, prompt, tokens, choice.end_});
+    const std::string_view stop = choice.finished() ? choice.stop_string() : std::string_view();
+    run_.give({choice.index_, first, parts, prompt, tokens, choice.end_, stop});
   }
 
   [[nodiscard]] std::vector<ChoiceToken> scored_prompt() const {
@@ -255,6 +323,7 @@ class GenerationRun::Prompt final : public GenerationListener {
 GenerationRun::GenerationRun(PreparedRequest request, const RunIdentity& identity,
                              Generator& generator, RunSink& sink)
     : body_(std::move(request.body)),
+      response_id_(identity.response_id),
       label_(identity.label),
       seed_(body_.seed.value_or(identity.seed_default)),
       tokenizer_(request.model->served().tokenizer),

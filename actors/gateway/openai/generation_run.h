@@ -35,6 +35,7 @@ struct ChoiceDelta {
   std::span<const ChoiceToken> prompt;  // first only, with echo and log-probabilities
   std::span<const ChoiceToken> tokens;  // also those whose text is held back, cut or hidden
   std::optional<AnswerEnd> finish;      // nothing of this choice comes after it
+  std::string_view stop_string;         // with finish: the one that ended it, or empty
 };
 
 class GenerationRun;
@@ -91,6 +92,7 @@ class GenerationRun final {
   void finish_if_complete();
 
   GenerationBody body_;
+  std::string response_id_;
   std::string label_;
   uint64_t seed_;
   const Tokenizer& tokenizer_;

@@ -39,12 +39,18 @@ class JsonAnswer final : public RunSink {
  private:
   // What gathers of one choice of an answer that is not streamed.
   struct Part {
-    std::string text;
+    struct Call {
+      std::string id, name, arguments;
+    };
+    std::string text, reasoning;
+    std::vector<Call> calls;
     LogprobsFormat logprobs;
     std::optional<AnswerEnd> finish;
   };
 
   void gather(const ChoiceDelta& delta);
+  void stream(const ChoiceDelta& delta, const std::string& usage);
+  [[nodiscard]] std::string format_choice(uint32_t index, Part& part) const;
   void append_logprobs(const ChoiceDelta& delta, LogprobsFormat& out) const;
   // The value of the usage field of an event that is not the last, or empty.
   [[nodiscard]] std::string event_usage(const GenerationRun& run) const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/gateway/openai/request_limits.h"
+#include "actors/gateway/tools/tool_grammar.h"
 #include "base/assert.h"
 #include "engine/sample/validate.h"
 #include "engine/tokenizer/detokenizer.h"
@@ -82,6 +83,22 @@ Result<PreparedPrompt> prepare_raw(RawPrompt raw, const GenerationBody& body,
   return prompt;
 }
 
+// What the answer must look like, now that it is known where it begins.
+Status set_answer_grammar(const CataloguedModel& model, PreparedPrompt& prompt,
+                          GenerationBody& body) {
+  if (!body.tools.on()) {
+    prompt.format.tools = ToolFormat::kNone;
+  } else if (prompt.format.tools == ToolFormat::kNone) {
+    return Status(StatusCode::kUnsupported,
+                  "tools are turned off for this model (--tool-call-format none); remove them, or "
+                  "send tool_choice \"none\"",
+                  "tools");
+  }
+  body.sampling.grammar = answer_grammar(body.tools, body.sampling.grammar, prompt.format,
+                                         prompt.end, model.served().tokenizer);
+  return ok_status();
+}
+
 }  // namespace
 
 Result<PreparedRequest> prepare_request(GenerationBody body, const CataloguedModel& model,
@@ -91,12 +108,16 @@ Result<PreparedRequest> prepare_request(GenerationBody body, const CataloguedMod
   out.model = &model;
   if (body.api == Api::kChat) {
     PreparedPrompt prompt;
-    TROUPE_ASSIGN_OR_RETURN(prompt.tokens,
+    TROUPE_ASSIGN_OR_RETURN(ChatTokens chat,
                             model.encoder().encode_chat(body.messages, body.chat,
                                                         BeginToken::kAsTheModelAsks, unix_seconds));
+    prompt.tokens = std::move(chat.tokens);
+    prompt.format = chat.format;
+    prompt.end = chat.end;
     if (prompt.tokens.empty()) {
       return invalid_argument("the chat template made an empty prompt of the messages", "messages");
     }
+    TROUPE_RETURN_IF_ERROR(set_answer_grammar(model, prompt, body));
     TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model.served(), "messages", prompt));
     out.prompts.push_back(std::move(prompt));
     body.messages = nullptr;  // rendered; no need to keep a conversation for minutes

@@ -15,7 +15,9 @@ namespace troupe {
 struct PreparedPrompt {
   std::vector<TokenId> tokens;  // never empty; fits the context together with max_tokens
   std::string echo_text;        // what `echo` shows: the client's text, or that of its tokens
-  uint32_t max_tokens = 0;      // 0 only where the request said so
+  AnswerFormat format;          // of a chat: how to read the answer
+  PromptEnd end = PromptEnd::kBeforeAnswer;
+  uint32_t max_tokens = 0;  // 0 only where the request said so
 };
 
 struct PreparedRequest {

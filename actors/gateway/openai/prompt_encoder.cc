@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/gateway/openai/conversation.h"
+#include "actors/gateway/tools/tool_prompt.h"
 #include "engine/chat_template/chat_context.h"
 #include "engine/chat_template/value_json.h"
 
@@ -84,7 +85,12 @@ PromptEncoder::PromptEncoder(const ServedModel& model)
 
 PromptEncoder::Prepared PromptEncoder::prepare(const ChatTemplate* chat_template) const {
   if (chat_template == nullptr) return {};
-  return {chat_template, find_habits(*chat_template, token_context())};
+  const TemplateTraits& traits = chat_template->traits();
+  AnswerFormat format;
+  format.tools = model_.tool_format ? *model_.tool_format : recognise_tool_format(traits);
+  format.reasoning =
+      model_.reasoning_format ? *model_.reasoning_format : recognise_reasoning_format(traits);
+  return {chat_template, find_habits(*chat_template, token_context()), format};
 }
 
 ChatContextOptions PromptEncoder::token_context() const {
@@ -101,18 +107,28 @@ Result<std::vector<TokenId>> PromptEncoder::encode_text(std::string_view text,
                                  {.add_special = begin == BeginToken::kAsTheModelAsks});
 }
 
-Result<std::vector<TemplatePiece>> PromptEncoder::render(const Json& messages,
+Result<std::vector<TemplatePiece>> PromptEncoder::render(const Json& given,
                                                          const ChatPromptOptions& options,
                                                          const Prepared& prepared,
                                                          int64_t unix_seconds) const {
   const TemplateTraits& traits = prepared.chat_template->traits();
-  TROUPE_RETURN_IF_ERROR(check_expressible(messages, options, traits, prepared.habits));
+  TemplateHabits habits = prepared.habits;
+  habits.drops_tools = habits.drops_tools || !traits.reads_tools();
+  Json worded;
+  Json tools = options.tools;
+  if (prepared.format.tools != ToolFormat::kNone && needs_tools_in_words(given, tools, habits)) {
+    worded = put_tools_in_words(given, tools, prepared.format.tools, habits);
+    if (habits.drops_tools) tools = nullptr;
+  }
+  const Json& messages = worded.is_null() ? given : worded;
+  TROUPE_RETURN_IF_ERROR(
+      check_expressible(messages, tools, options.template_kwargs, traits, habits));
   TROUPE_ASSIGN_OR_RETURN(const std::vector<ChatMessage> conversation,
-                          to_conversation(messages, traits, prepared.habits));
+                          to_conversation(messages, traits, habits));
   ChatContextOptions context = token_context();
   context.add_generation_prompt = options.add_generation_prompt;
-  if (options.tools.is_array()) {
-    TROUPE_ASSIGN_OR_RETURN(context.tools, template_value_from_json(options.tools));
+  if (tools.is_array()) {
+    TROUPE_ASSIGN_OR_RETURN(context.tools, template_value_from_json(tools));
   }
   if (options.template_kwargs.is_object()) {
     for (const auto& [name, value] : options.template_kwargs.items()) {
@@ -123,10 +139,9 @@ Result<std::vector<TemplatePiece>> PromptEncoder::render(const Json& messages,
   return prepared.chat_template->render(make_chat_context(conversation, context), unix_seconds);
 }
 
-Result<std::vector<TokenId>> PromptEncoder::encode_chat(const Json& messages,
-                                                        const ChatPromptOptions& options,
-                                                        BeginToken begin,
-                                                        int64_t unix_seconds) const {
+Result<ChatTokens> PromptEncoder::encode_chat(const Json& messages,
+                                              const ChatPromptOptions& options, BeginToken begin,
+                                              int64_t unix_seconds) const {
   Prepared prepared = options.tools.is_array() ? with_tools_ : plain_;
   std::optional<ChatTemplate> requested;
   if (!options.chat_template.empty()) {
@@ -167,7 +182,16 @@ Result<std::vector<TokenId>> PromptEncoder::encode_chat(const Json& messages,
     bytes += piece.text.size();
   }
   TROUPE_RETURN_IF_ERROR(check_text_bytes(bytes, "messages"));
-  return model_.tokenizer.encode(views, {.add_special = begin == BeginToken::kAsTheModelAsks});
+  ChatTokens out;
+  out.format = prepared.format;
+  const bool ends_by_template = !pieces->empty() && pieces->back().from_template;
+  if (ends_by_template) {
+    out.end = find_prompt_end(out.format.reasoning, pieces->back().text);
+  }
+  TROUPE_ASSIGN_OR_RETURN(
+      out.tokens,
+      model_.tokenizer.encode(views, {.add_special = begin == BeginToken::kAsTheModelAsks}));
+  return out;
 }
 
 Status PromptEncoder::check_text_bytes(size_t bytes, std::string_view param) const {

@@ -8,11 +8,19 @@
 
 #include "actors/gateway/openai/chat_prompt.h"
 #include "actors/gateway/openai/served_model.h"
+#include "actors/gateway/tools/tool_format.h"
 #include "base/ids.h"
 #include "engine/chat_template/template_habits.h"
 #include "troupe/status.h"
 
 namespace troupe {
+
+// A conversation as a prompt, and what is to be known to read the answer to it.
+struct ChatTokens {
+  std::vector<TokenId> tokens;
+  AnswerFormat format;
+  PromptEnd end = PromptEnd::kBeforeAnswer;
+};
 
 enum class BeginToken { kAsTheModelAsks, kNone };
 
@@ -31,17 +39,18 @@ class PromptEncoder final {
   // `messages` as parse_messages() returns them. Only the template's own text can become a special
   // token. The begin token never comes twice, if the template writes it; `unix_seconds` is what
   // the template sees as now. kUnsupported: the model has no template, or its template cannot
-  // express the conversation; kInvalidArgument: the template refuses it, in its own words.
-  [[nodiscard]] Result<std::vector<TokenId>> encode_chat(const nlohmann::ordered_json& messages,
-                                                         const ChatPromptOptions& options,
-                                                         BeginToken begin,
-                                                         int64_t unix_seconds) const;
+  // express the conversation; kInvalidArgument: the template refuses it, in its own words. Tools,
+  // calls and results that a template cannot express are put into words.
+  [[nodiscard]] Result<ChatTokens> encode_chat(const nlohmann::ordered_json& messages,
+                                               const ChatPromptOptions& options, BeginToken begin,
+                                               int64_t unix_seconds) const;
 
  private:
   // A template with what is known of it.
   struct Prepared {
     const ChatTemplate* chat_template = nullptr;
     TemplateHabits habits;
+    AnswerFormat format;
   };
 
   [[nodiscard]] Prepared prepare(const ChatTemplate* chat_template) const;

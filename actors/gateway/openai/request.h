@@ -58,6 +58,7 @@ struct GenerationBody {
   // Chat: the checked messages (see parse_messages), and how they become a prompt.
   nlohmann::ordered_json messages;
   ToolRequest tools;
+  bool stop_in_reasoning = false;  // stop strings count within reasoning too
   ChatPromptOptions chat;
   // Completions: at least one.
   std::vector<RawPrompt> prompts;

@@ -3,20 +3,29 @@
 // JSON library: an event is made for each token of each stream.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "actors/gateway/openai/request.h"
 #include "actors/gateway/openai/usage_totals.h"
+#include "actors/gateway/tools/answer_parts.h"
 
 namespace troupe {
 
 // One choice as it stands in an event or in the whole answer.
+struct CallView {
+  std::string_view id, name, arguments;
+};
+
 struct ChoiceView {
   uint32_t index = 0;
   std::string_view text;
   std::string_view logprobs;       // an object as text; empty: null
   std::string_view finish_reason;  // empty: null
+  // Only of a whole answer to a chat.
+  std::string_view reasoning;  // empty: left out
+  std::span<const CallView> calls;
 };
 
 // Holds what is the same in all events of one response.
@@ -29,6 +38,9 @@ class ResponseFormat final {
   // The first event of a chat's choice, with the role and no text.
   [[nodiscard]] std::string role_event(uint32_t index, std::string_view usage) const;
   [[nodiscard]] std::string text_event(const ChoiceView& choice, std::string_view usage) const;
+  // An event of a chat with one part of the answer, whatever it is but a finished call.
+  [[nodiscard]] std::string part_event(uint32_t index, const AnswerPart& part,
+                                       std::string_view logprobs, std::string_view usage) const;
   // The last event of a choice: its finish reason and nothing else.
   [[nodiscard]] std::string finish_event(uint32_t index, std::string_view finish_reason,
                                          std::string_view usage) const;

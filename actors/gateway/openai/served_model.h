@@ -2,9 +2,11 @@
 // The model as the front ends see it.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "actors/gateway/openai/chat_prompt.h"
+#include "actors/gateway/tools/tool_format.h"
 #include "engine/chat_template/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -21,6 +23,9 @@ struct ServedModel {
   // For conversations with tools; null: chat_template does for them too.
   const ChatTemplate* tool_template = nullptr;
   RequestTemplates request_templates = RequestTemplates::kRefused;
+  // How the model calls tools and shows reasoning; nothing: as its template says.
+  std::optional<ToolFormat> tool_format;
+  std::optional<ReasoningFormat> reasoning_format;
 
   [[nodiscard]] const ChatTemplate* template_for(bool has_tools) const {
     return has_tools && tool_template != nullptr ? tool_template : chat_template;

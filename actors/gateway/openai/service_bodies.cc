@@ -28,7 +28,10 @@ Result<std::vector<TokenId>> tokenize(const TokenizeBody& request, const Catalog
   const BeginToken begin =
       request.add_special_tokens ? BeginToken::kAsTheModelAsks : BeginToken::kNone;
   if (!request.messages.is_array()) return model.encoder().encode_text(request.prompt, begin);
-  return model.encoder().encode_chat(request.messages, request.chat, begin, unix_seconds);
+  TROUPE_ASSIGN_OR_RETURN(
+      ChatTokens chat,
+      model.encoder().encode_chat(request.messages, request.chat, begin, unix_seconds));
+  return std::move(chat.tokens);
 }
 
 Result<std::string> detokenize(const DetokenizeBody& request, const CataloguedModel& model) {

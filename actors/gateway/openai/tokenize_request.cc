@@ -5,6 +5,7 @@
 #include "actors/gateway/openai/common_fields.h"
 #include "actors/gateway/openai/known_fields.h"
 #include "actors/gateway/openai/messages.h"
+#include "actors/gateway/openai/tool_fields.h"
 
 namespace troupe {
 
@@ -59,10 +60,8 @@ Result<TokenizeBody> check_tokenize(const Json& object, std::span<const RequestR
   }
   if (fields.has("messages")) {
     TROUPE_ASSIGN_OR_RETURN(out.chat, parse_chat_prompt(fields, models[out.model].templates));
-    if (const Json* tools = fields.find("tools"); tools != nullptr) {
-      if (!tools->is_array()) return bad_value("tools", "must be an array", *tools);
-      if (!tools->empty()) out.chat.tools = *tools;
-    }
+    TROUPE_ASSIGN_OR_RETURN(const ToolRequest tools, parse_tools(fields));
+    out.chat.tools = tools_for_template(tools);
     TROUPE_ASSIGN_OR_RETURN(out.messages, parse_messages(fields.find("messages")));
   }
   return out;

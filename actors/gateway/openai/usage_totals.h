@@ -9,6 +9,8 @@ namespace troupe {
 struct UsageTotals {
   uint64_t prompt_tokens = 0;      // each prompt once, whatever n
   uint64_t completion_tokens = 0;  // of all choices
+  // Of completion_tokens; nothing where the model does not reason.
+  std::optional<uint64_t> reasoning_tokens;
   // Found in the prefix cache, of all prompts; unknown while a worker has not reported it.
   std::optional<uint64_t> cached_tokens;
 };

@@ -110,7 +110,8 @@ void RpcExchange::on_delta(const ChoiceDelta& delta, const GenerationRun& /*run*
   Pending& pending = pending_[delta.index];
   size_t bytes = 0;
   for (const AnswerPart& part : delta.parts) {
-    pending.text += part.text;
+    // An RPC request has no tools, so there are no calls.
+    (part.kind == AnswerPartKind::kReasoning ? pending.reasoning : pending.text) += part.text;
     bytes += part.text.size();
   }
   pending.prompt.insert(pending.prompt.end(), delta.prompt.begin(), delta.prompt.end());
@@ -197,6 +198,9 @@ void RpcExchange::fill_choices(capnp::List<rpc::Choice>::Builder out) const {
     rpc::Choice::Builder choice = out[i++];
     choice.setIndex(index);
     choice.setText(kj::StringPtr(pending.text.c_str(), pending.text.size()));
+    if (!pending.reasoning.empty()) {
+      choice.setReasoning(kj::StringPtr(pending.reasoning.c_str(), pending.reasoning.size()));
+    }
     fill_tokens(pending.tokens, logprobs_ >= 0,
                 choice.initTokens(static_cast<uint32_t>(pending.tokens.size())));
     fill_tokens(pending.prompt, true,

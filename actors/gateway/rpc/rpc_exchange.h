@@ -44,7 +44,7 @@ class RpcExchange final : private RunSink {
  private:
   // What is new of one choice and not given yet.
   struct Pending {
-    std::string text;
+    std::string text, reasoning;
     std::vector<ChoiceToken> prompt, tokens;
     std::optional<AnswerEnd> finish;
   };

@@ -11,6 +11,7 @@ namespace troupe {
 ChoiceText::ChoiceText(const Tokenizer& tokenizer, ChoiceTextOptions options)
     : hidden_(options.stop_text == StopText::kExclude ? std::move(options.stop_token_ids)
                                                       : std::vector<TokenId>()),
+      spelled_(std::move(options.spelled)),
       detokenizer_(tokenizer, SpecialTokens::kSkip),
       matcher_(std::move(options.stops), options.stop_text) {}
 
@@ -18,7 +19,12 @@ std::string ChoiceText::append(TokenId token) {
   TROUPE_ASSERT(!finished_ && !stopped(), finished_, token);
   ++token_count_;
   if (std::find(hidden_.begin(), hidden_.end(), token) != hidden_.end()) return {};
-  return show(detokenizer_.append(token));
+  if (std::find(spelled_.begin(), spelled_.end(), token) == spelled_.end()) {
+    return show(detokenizer_.append(token));
+  }
+  std::string text;
+  detokenizer_.spell(token, text);
+  return show(text);
 }
 
 std::string ChoiceText::finish() {

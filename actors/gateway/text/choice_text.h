@@ -17,6 +17,8 @@ struct ChoiceTextOptions {
   StopText stop_text = StopText::kExclude;
   // Tokens that end the sequence; their text is shown only with StopText::kInclude.
   std::vector<TokenId> stop_token_ids;
+  // Control tokens that are shown as they are spelled.
+  std::vector<TokenId> spelled;
 };
 
 // One per choice. The joined results of append() and finish() are the choice's text, the same
@@ -34,6 +36,8 @@ class ChoiceText final {
 
   // A stop string was found: the choice has ended with it, whatever the sequence goes on to say.
   [[nodiscard]] bool stopped() const { return matcher_.matched(); }
+  // Which one, or empty.
+  [[nodiscard]] const std::string& stop_string() const { return matcher_.found(); }
   // Tokens taken.
   [[nodiscard]] uint32_t token_count() const { return token_count_; }
   // Characters (code points) decoded so far, also those held back or cut: where the next token's
@@ -44,6 +48,7 @@ class ChoiceText final {
   [[nodiscard]] std::string show(const std::string& decoded);
 
   std::vector<TokenId> hidden_;  // stop tokens whose text is not shown
+  std::vector<TokenId> spelled_;
   IncrementalDetokenizer detokenizer_;
   StopMatcher matcher_;
   uint32_t token_count_ = 0;

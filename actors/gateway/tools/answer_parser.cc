@@ -81,7 +81,7 @@ void AnswerParser::finish(std::vector<AnswerPart>& out) {
     if (!shown.empty()) add_part(AnswerPartKind::kReasoning, shown);
     if (reasoning_stops_.matched()) stop(reasoning_stops_.found());
   } else if (state_ == State::kStart || state_ == State::kText) {
-    add_text(rest);
+    if (!options_.calls_only) add_text(rest);
   } else if (state_ == State::kInCall && !call_open_) {
     // An unguided one was nothing but text so far.
     if (!options_.calls_only && !(options_.guided && marked)) malformed();
@@ -261,13 +261,13 @@ bool AnswerParser::step_in_call() {
     }
   }
   held_.erase(0, used);
-  if (step == CallReader::Step::kBad) {
-    malformed();
-    return true;
-  }
   if (call_open_) {
     std::string arguments = reader_->take_arguments();
     if (!arguments.empty()) add_part(AnswerPartKind::kCallArguments, std::move(arguments));
+  }
+  if (step == CallReader::Step::kBad) {
+    malformed();
+    return true;
   }
   if (step == CallReader::Step::kMore) return false;
   finish_call();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <optional>
 #include <string>
 
 #include "actors/gateway/openai/service_bodies.h"
@@ -15,8 +16,9 @@ using namespace test;
 
 // The prompt of a chat as text, or the error with its param.
 std::string prompt_of(const std::string& chat_template, const std::string& fields,
-                      RequestTemplates templates = RequestTemplates::kRefused) {
-  const TinyModel model(chat_template, templates);
+                      RequestTemplates templates = RequestTemplates::kRefused,
+                      std::optional<ToolFormat> tool_format = {}) {
+  const TinyModel model(chat_template, templates, tool_format);
   const auto body = parse_tokenize_body("{" + fields + "}", model.catalogue().rules());
   BOOST_REQUIRE_MESSAGE(body.ok(), fields << ": " << body.status().message());
   const auto tokens = tokenize(body.value(), model.catalogue().at(0), 0);
@@ -130,8 +132,11 @@ BOOST_AUTO_TEST_CASE(reasoning_comes_under_the_name_that_the_template_reads) {
 
 BOOST_AUTO_TEST_CASE(what_the_template_drops_is_refused_by_its_path) {
   const std::string tools = R"(,"tools":[{"type":"function","function":{"name":"f"}}])";
-  check_says(prompt_of(kPlain, messages(kText, tools)), "tools", "cannot be told of them");
-  check_says(prompt_of(kPlain, messages(kCalls)), "messages[1].tool_calls", "drops tool calls");
+  const auto without_words = [](const std::string& chat_template, const std::string& fields) {
+    return prompt_of(chat_template, fields, RequestTemplates::kRefused, ToolFormat::kNone);
+  };
+  check_says(without_words(kPlain, messages(kText, tools)), "tools", "cannot be told of them");
+  check_says(without_words(kPlain, messages(kCalls)), "messages[1].tool_calls", "drops tool calls");
   const std::string no_system =
       "{% for m in messages %}{% if m.role != 'system' %}{{ m.content }}{% endif %}{% endfor %}";
   check_says(prompt_of(no_system, messages(R"({"role":"system","content":"x"},)" + kText)),
@@ -143,10 +148,43 @@ BOOST_AUTO_TEST_CASE(what_the_template_drops_is_refused_by_its_path) {
              "xab");
   check_says(prompt_of(first_system, messages(kText + R"(,{"role":"developer","content":"x"})")),
              "messages[1].role", "not the first");
-  check_says(prompt_of(calls_template("{{ c.function | tojson }}",
-                                      "{% if m.role != 'tool' %}{{ m.content }}{% endif %}"),
-                       messages(kCalls)),
+  check_says(without_words(calls_template("{{ c.function | tojson }}",
+                                          "{% if m.role != 'tool' %}{{ m.content }}{% endif %}"),
+                           messages(kCalls)),
              "messages[2].role", "drops tool results");
+}
+
+BOOST_AUTO_TEST_CASE(tools_that_the_template_drops_are_put_into_words) {
+  const std::string tools =
+      R"(,"tools":[{"type":"function","function":{"name":"f","description":"d"}}])";
+  const std::string prompt = prompt_of(kPlain, messages(kText, tools));
+  BOOST_TEST(prompt.starts_with("<system># Tools\n"), prompt);
+  BOOST_TEST(prompt.ends_with("</tool_call><user>ab>"), prompt);
+  BOOST_TEST(prompt.find(R"({"name":"f","description":"d","parameters":{"type":"object")") !=
+             std::string::npos);
+  // Behind a system message that is there, and in the words of the model's own format.
+  const std::string llama =
+      prompt_of(kPlain, messages(R"({"role":"system","content":"Be kind."},)" + kText, tools),
+                RequestTemplates::kRefused, ToolFormat::kLlama3);
+  BOOST_TEST(llama.starts_with("<system>Be kind.\n\n# Tools\n"), llama);
+  BOOST_TEST(llama.find(R"({"name": "NAME", "parameters": )") != std::string::npos, llama);
+  // A template without system messages shows them in the first one.
+  const std::string no_system =
+      "{% for m in messages %}{% if m.role != 'system' %}({{ m.content }}){% endif %}{% endfor %}";
+  BOOST_TEST(prompt_of(no_system, messages(kText, tools)).starts_with("(ab\n\n# Tools\n"));
+}
+
+BOOST_AUTO_TEST_CASE(calls_and_results_that_the_template_drops_are_put_into_words) {
+  const std::string call = "<tool_call>\n{\"name\": \"f\", \"arguments\": ";
+  const std::string prompt = prompt_of(kPlain, messages(kCalls));
+  BOOST_TEST(prompt.find("<assistant>" + call) != std::string::npos, prompt);
+  BOOST_TEST(prompt.ends_with("\n</tool_call><tool>42>"), prompt);
+  BOOST_TEST(prompt.find("None") == std::string::npos, prompt);
+  const std::string no_results = prompt_of(
+      calls_template("{{ c.function | tojson }}",
+                     "{% if m.role != 'tool' %}({{ m.role }}:{{ m.content }}){% endif %}"),
+      messages(kCalls));
+  BOOST_TEST(no_results.ends_with("(user:<tool_response>\n42\n</tool_response>)"), no_results);
 }
 
 BOOST_AUTO_TEST_CASE(what_the_template_refuses_is_in_its_own_words) {

@@ -25,12 +25,13 @@ ChatTemplate compile_template(const std::string& source) {
 
 TinyModel::TinyModel() : TinyModel(kTemplate) {}
 
-TinyModel::TinyModel(const std::string& chat_template, RequestTemplates request_templates)
+TinyModel::TinyModel(const std::string& chat_template, RequestTemplates request_templates,
+                     std::optional<ToolFormat> tool_format)
     : tokenizer_(make_tiny_tokenizer()),
       template_(compile_template(chat_template)),
       without_template_{"tiny", kTinyContext, 1700000000, *tokenizer_, nullptr} {
-  const Status added = catalogue_.add(
-      {"tiny", kTinyContext, 1700000000, *tokenizer_, &template_, nullptr, request_templates});
+  const Status added = catalogue_.add({"tiny", kTinyContext, 1700000000, *tokenizer_, &template_,
+                                       nullptr, request_templates, tool_format});
   BOOST_REQUIRE_MESSAGE(added.ok(), added.message());
 }
 

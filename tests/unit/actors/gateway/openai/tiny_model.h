@@ -3,6 +3,7 @@
 // chat template.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,8 @@ class TinyModel final {
   TinyModel();
   // With a template of the test's own.
   explicit TinyModel(const std::string& chat_template,
-                     RequestTemplates request_templates = RequestTemplates::kRefused);
+                     RequestTemplates request_templates = RequestTemplates::kRefused,
+                     std::optional<ToolFormat> tool_format = {});
   [[nodiscard]] const ServedModel& served() const { return catalogue_.at(0).served(); }
   // Only this model.
   [[nodiscard]] const ModelCatalogue& catalogue() const { return catalogue_; }

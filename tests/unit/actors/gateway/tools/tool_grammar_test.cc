@@ -1,0 +1,168 @@
+#include "actors/gateway/tools/tool_grammar.h"
+
+#include <boost/test/unit_test.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/tokenizer/byte_alphabet.h"
+
+namespace troupe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Single bytes, then `control` tokens.
+std::unique_ptr<Tokenizer> make_tokenizer(const std::vector<std::string>& control) {
+  const ByteAlphabet alphabet;
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte)
+    tokens.push_back(alphabet.spelling(static_cast<uint8_t>(byte)));
+  TokenizerSpec spec;
+  spec.model = "gpt2";
+  spec.pre = "gpt-2";
+  tokens.insert(tokens.end(), control.begin(), control.end());
+  spec.tokens.assign(tokens.begin(), tokens.end());
+  spec.types.assign(256, TokenType::kNormal);
+  spec.types.resize(tokens.size(), TokenType::kControl);
+  Result<std::unique_ptr<Tokenizer>> made = Tokenizer::create(spec);
+  BOOST_REQUIRE_MESSAGE(made.ok(), made.status().message());
+  return std::move(made).value();
+}
+
+ToolRequest request_of(ToolChoice choice) {
+  ToolRequest request;
+  request.tools.resize(2);
+  request.tools[0].name = "f";
+  request.tools[0].parameters = {{"type", "object"}, {"title", "of f"}};
+  request.tools[1].name = "g";
+  request.tools[1].parameters = {{"type", "object"}, {"title", "of g"}};
+  request.choice = choice;
+  if (choice == ToolChoice::kNamed) request.name = "g";
+  return request;
+}
+
+struct Given {
+  ToolFormat format = ToolFormat::kHermes;
+  ReasoningFormat reasoning = ReasoningFormat::kNone;
+  PromptEnd prompt_end = PromptEnd::kBeforeAnswer;
+  std::vector<std::string> control = {};
+  GrammarSpec demand = {};
+};
+
+Json grammar_of(const ToolRequest& request, const Given& given) {
+  const auto tokenizer = make_tokenizer(given.control);
+  const GrammarSpec spec = answer_grammar(request, given.demand, {given.format, given.reasoning},
+                                          given.prompt_end, *tokenizer);
+  if (spec.empty()) return nullptr;
+  BOOST_REQUIRE((spec.kind == GrammarKind::kStructuralTag));
+  const Json tag = Json::parse(spec.text);
+  BOOST_TEST(tag["type"] == "structural_tag");
+  return tag["format"];
+}
+
+const Json kAnyObject = {{"type", "json_schema"}, {"json_schema", {{"type", "object"}}}};
+
+Json schema_of(const std::string& tool) {
+  return {{"type", "json_schema"}, {"json_schema", {{"type", "object"}, {"title", "of " + tool}}}};
+}
+
+Json text(const std::string& value) {
+  return {{"type", "const_string"}, {"value", value}};
+}
+
+Json sequence(std::vector<Json> elements) {
+  return {{"type", "sequence"}, {"elements", std::move(elements)}};
+}
+
+BOOST_AUTO_TEST_CASE(a_named_call_is_the_whole_answer) {
+  const Json got = grammar_of(request_of(ToolChoice::kNamed), {});
+  BOOST_TEST(got == sequence({text("<tool_call>\n{\"name\": \"g\", \"arguments\": "),
+                              schema_of("g"), text("}\n</tool_call>")}));
+}
+
+BOOST_AUTO_TEST_CASE(required_calls_repeat_unless_only_one_is_wanted) {
+  ToolRequest request = request_of(ToolChoice::kRequired);
+  const Json many = grammar_of(request, {});
+  BOOST_REQUIRE(many["elements"].size() == 2U);
+  BOOST_TEST(many["elements"][0]["type"] == "or");
+  BOOST_TEST(many["elements"][1]["type"] == "star");
+  BOOST_TEST(many["elements"][1]["content"]["elements"][0] == text("\n"));
+  request.parallel = false;
+  BOOST_TEST(grammar_of(request, {}) == many["elements"][0]);
+}
+
+BOOST_AUTO_TEST_CASE(auto_leaves_text_free_until_a_call_begins) {
+  ToolRequest request = request_of(ToolChoice::kAuto);
+  request.tools[1].strict = true;
+  const Json got = grammar_of(request, {});
+  BOOST_TEST(got["type"] == "triggered_tags");
+  BOOST_TEST(got["triggers"] == Json::array({"<tool_call>"}));
+  BOOST_TEST(got["stop_after_first"] == false);
+  BOOST_REQUIRE(got["tags"].size() == 2U);
+  BOOST_TEST(got["tags"][0]["content"] == kAnyObject);
+  BOOST_TEST(got["tags"][1]["content"] == schema_of("g"));
+  BOOST_TEST(got["tags"][1]["begin"] == "<tool_call>\n{\"name\": \"g\", \"arguments\": ");
+  request.parallel = false;
+  BOOST_TEST(grammar_of(request, {})["stop_after_first"] == true);
+}
+
+BOOST_AUTO_TEST_CASE(llamas_calls_begin_with_a_name_that_was_offered) {
+  const Json got = grammar_of(request_of(ToolChoice::kAuto), {.format = ToolFormat::kLlama3});
+  BOOST_TEST(got["triggers"] == Json::array({"{\"name\": \"f\"", "{\"name\": \"g\""}));
+  BOOST_TEST(got["tags"][0]["begin"] == "{\"name\": \"f\", \"parameters\": ");
+}
+
+BOOST_AUTO_TEST_CASE(markers_that_are_control_tokens_become_these_tokens) {
+  const Json token = {{"type", "token"}, {"token", 256}};
+  Given given{.format = ToolFormat::kMistral, .control = {"[TOOL_CALLS]", "[ARGS]"}};
+  const Json list = grammar_of(request_of(ToolChoice::kNamed), given);
+  BOOST_TEST(list["elements"][0] == token);
+  BOOST_TEST(list["elements"][1] == text("["));
+  const Json free = grammar_of(request_of(ToolChoice::kAuto), given);
+  BOOST_TEST(free["type"] == "token_triggered_tags");
+  BOOST_TEST(free["trigger_tokens"] == Json::array({256}));
+  BOOST_TEST(free["tags"][0]["begin"] == token);
+  given.format = ToolFormat::kMistralArgs;
+  const Json args = grammar_of(request_of(ToolChoice::kNamed), given);
+  BOOST_TEST(args ==
+             sequence({token, text("g"), Json{{"type", "token"}, {"token", 257}}, schema_of("g")}));
+}
+
+BOOST_AUTO_TEST_CASE(reasoning_comes_first_as_the_prompt_left_it) {
+  Given given{.reasoning = ReasoningFormat::kThink};
+  const ToolRequest request = request_of(ToolChoice::kNamed);
+  const Json call = grammar_of(request, {});
+  const Json thoughts = {{"type", "any_text"}, {"excludes", Json::array({"</think>"})}};
+
+  const Json optional = grammar_of(request, given);
+  BOOST_TEST(optional["elements"][0]["type"] == "optional");
+  BOOST_TEST(optional["elements"][1] == call);
+  given.prompt_end = PromptEnd::kInsideReasoning;
+  BOOST_TEST(grammar_of(request, given) == sequence({thoughts, text("</think>\n\n"), call}));
+  given.prompt_end = PromptEnd::kBehindReasoning;
+  BOOST_TEST(grammar_of(request, given) == call);
+}
+
+BOOST_AUTO_TEST_CASE(a_demand_stands_alone_beside_calls_or_behind_reasoning) {
+  Given given{.demand = {GrammarKind::kJsonSchema, R"({"type":"array"})"}};
+  const Json demand = {{"type", "json_schema"}, {"json_schema", {{"type", "array"}}}};
+  const auto tokenizer = make_tokenizer({});
+  const GrammarSpec alone =
+      answer_grammar({}, given.demand, {}, PromptEnd::kBeforeAnswer, *tokenizer);
+  BOOST_TEST((alone == given.demand));
+  BOOST_TEST(answer_grammar({}, {}, {}, PromptEnd::kBeforeAnswer, *tokenizer).empty());
+
+  const Json either = grammar_of(request_of(ToolChoice::kAuto), given);
+  BOOST_TEST(either["type"] == "or");
+  BOOST_TEST(either["elements"][1] == demand);
+
+  given.reasoning = ReasoningFormat::kThink;
+  given.prompt_end = PromptEnd::kInsideReasoning;
+  const Json behind = grammar_of({}, given);
+  BOOST_TEST(behind["elements"][2] == demand);
+}
+
+}  // namespace
+}  // namespace troupe

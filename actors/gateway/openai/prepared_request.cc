@@ -84,8 +84,7 @@ Result<PreparedPrompt> prepare_raw(RawPrompt raw, const GenerationBody& body,
 }
 
 // What the answer must look like, now that it is known where it begins.
-Status set_answer_grammar(const CataloguedModel& model, PreparedPrompt& prompt,
-                          GenerationBody& body) {
+Status set_answer_grammar(PreparedPrompt& prompt, GenerationBody& body) {
   if (!body.tools.on()) {
     prompt.format.tools = ToolFormat::kNone;
   } else if (prompt.format.tools == ToolFormat::kNone) {
@@ -94,8 +93,8 @@ Status set_answer_grammar(const CataloguedModel& model, PreparedPrompt& prompt,
                   "send tool_choice \"none\"",
                   "tools");
   }
-  body.sampling.grammar = answer_grammar(body.tools, body.sampling.grammar, prompt.format,
-                                         prompt.end, model.served().tokenizer);
+  body.sampling.grammar =
+      answer_grammar(body.tools, body.sampling.grammar, prompt.format, prompt.end);
   return ok_status();
 }
 
@@ -117,7 +116,7 @@ Result<PreparedRequest> prepare_request(GenerationBody body, const CataloguedMod
     if (prompt.tokens.empty()) {
       return invalid_argument("the chat template made an empty prompt of the messages", "messages");
     }
-    TROUPE_RETURN_IF_ERROR(set_answer_grammar(model, prompt, body));
+    TROUPE_RETURN_IF_ERROR(set_answer_grammar(prompt, body));
     TROUPE_RETURN_IF_ERROR(set_max_tokens(body, model.served(), "messages", prompt));
     out.prompts.push_back(std::move(prompt));
     body.messages = nullptr;  // rendered; no need to keep a conversation for minutes

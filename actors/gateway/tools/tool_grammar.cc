@@ -19,10 +19,6 @@ Json text_format(std::string_view text) {
   return {{"type", "const_string"}, {"value", text}};
 }
 
-Json token_format(TokenId token) {
-  return {{"type", "token"}, {"token", token}};
-}
-
 Json sequence_of(std::vector<Json> elements) {
   TROUPE_ASSERT(!elements.empty());
   if (elements.size() == 1) return std::move(elements[0]);
@@ -42,17 +38,15 @@ Json schema_format(Json schema) {
 // Writes the formats of one request. References outlive it.
 class Writer final {
  public:
-  Writer(const ToolRequest& request, const AnswerFormat& format, const Tokenizer& tokenizer)
-      : request_(request), format_(format), tokenizer_(tokenizer) {}
+  Writer(const ToolRequest& request, const AnswerFormat& format)
+      : request_(request), format_(format) {}
 
   // Nothing but calls.
   [[nodiscard]] Json forced_calls() const {
     const ToolFormat tools = format_.tools;
     if (tools == ToolFormat::kMistral) {
-      std::vector<Json> all = pieces(std::string(kMistralOpen) + "[");
-      all.push_back(listed_calls(", "));
-      all.push_back(text_format("]"));
-      return sequence_of(std::move(all));
+      return sequence_of(
+          {text_format(std::string(kMistralOpen) + "["), listed_calls(", "), text_format("]")});
     }
     const std::string_view separator = tools == ToolFormat::kHermes   ? "\n"
                                        : tools == ToolFormat::kLlama3 ? "; "
@@ -62,19 +56,11 @@ class Writer final {
 
   // Free text with calls in it.
   [[nodiscard]] Json free_calls() const {
-    const std::string_view open = format_.tools == ToolFormat::kHermes ? kHermesOpen : kMistralOpen;
-    const TokenId token = format_.tools == ToolFormat::kLlama3 ? kNoToken : hidden(open);
-    const bool by_token = token != kNoToken;
-    Json out = {{"type", by_token ? "token_triggered_tags" : "triggered_tags"}};
-    if (by_token) {
-      out["trigger_tokens"] = Json::array({token});
-    } else {
-      out["triggers"] = triggers();
-    }
-    out["tags"] = by_token ? token_tags(token) : text_tags();
-    out["at_least_one"] = false;
-    out["stop_after_first"] = is_one_call(request_);
-    return out;
+    return {{"type", "triggered_tags"},
+            {"triggers", triggers()},
+            {"tags", tags()},
+            {"at_least_one", false},
+            {"stop_after_first", is_one_call(request_)}};
   }
 
   // The reasoning before `rest`, if the model reasons and has not done so already.
@@ -82,58 +68,19 @@ class Writer final {
     if (format_.reasoning == ReasoningFormat::kNone || prompt_end == PromptEnd::kBehindReasoning) {
       return rest;
     }
-    const TokenId close = hidden(kThinkClose);
-    Json thoughts;
-    if (close == kNoToken) {
-      thoughts = {{"type", "any_text"}, {"excludes", Json::array({kThinkClose})}};
-    } else {
-      thoughts = {{"type", "any_tokens"}, {"exclude_tokens", Json::array({close})}};
-    }
-    std::vector<Json> reasoning = {std::move(thoughts)};
-    for (Json& piece : pieces(std::string(kThinkClose) + "\n\n")) {
-      reasoning.push_back(std::move(piece));
-    }
+    std::vector<Json> reasoning = {{{"type", "any_text"}, {"excludes", Json::array({kThinkClose})}},
+                                   text_format(std::string(kThinkClose) + "\n\n")};
     if (prompt_end == PromptEnd::kBeforeAnswer) {
-      std::vector<Json> opened = pieces(kThinkOpen);
-      opened.push_back(sequence_of(std::move(reasoning)));
-      reasoning = {Json{{"type", "optional"}, {"content", sequence_of(std::move(opened))}}};
+      reasoning.insert(reasoning.begin(), text_format(kThinkOpen));
+      Json optional = {{"type", "optional"}, {"content", sequence_of(std::move(reasoning))}};
+      reasoning.clear();
+      reasoning.push_back(std::move(optional));
     }
     reasoning.push_back(std::move(rest));
     return sequence_of(std::move(reasoning));
   }
 
  private:
-  // The control token that the marker is, or kNoToken.
-  [[nodiscard]] TokenId hidden(std::string_view marker) const {
-    const TokenId token = tokenizer_.find_special(marker);
-    return token != kNoToken && tokenizer_.is_hidden(token) ? token : kNoToken;
-  }
-
-  // The text, with the control tokens that its markers are.
-  [[nodiscard]] std::vector<Json> pieces(std::string_view text) const {
-    std::vector<Json> out;
-    while (!text.empty()) {
-      size_t at = std::string_view::npos;
-      std::string_view marker;
-      TokenId token = kNoToken;
-      for (const std::string_view candidate : format_.markers()) {
-        const size_t found = text.find(candidate);
-        if (found >= at || hidden(candidate) == kNoToken) continue;
-        at = found;
-        marker = candidate;
-        token = hidden(candidate);
-      }
-      if (token == kNoToken) {
-        out.push_back(text_format(text));
-        break;
-      }
-      if (at > 0) out.push_back(text_format(text.substr(0, at)));
-      out.push_back(token_format(token));
-      text.remove_prefix(at + marker.size());
-    }
-    return out;
-  }
-
   [[nodiscard]] std::vector<const Tool*> callable() const {
     std::vector<const Tool*> out;
     for (const Tool& tool : request_.tools) {
@@ -148,17 +95,16 @@ class Writer final {
     return schema_format(tool.parameters);
   }
 
-  // The call without its first `skipped` bytes.
-  [[nodiscard]] Json call(const Tool& tool, size_t skipped = 0) const {
-    std::vector<Json> out = pieces(call_begin(format_.tools, tool.name).substr(skipped));
-    out.push_back(arguments(tool));
-    for (Json& piece : pieces(call_end(format_.tools))) out.push_back(std::move(piece));
+  [[nodiscard]] Json call(const Tool& tool) const {
+    std::vector<Json> out = {text_format(call_begin(format_.tools, tool.name)), arguments(tool)};
+    const std::string end = call_end(format_.tools);
+    if (!end.empty()) out.push_back(text_format(end));
     return sequence_of(std::move(out));
   }
 
-  [[nodiscard]] Json any_call(size_t skipped = 0) const {
+  [[nodiscard]] Json any_call() const {
     std::vector<Json> calls;
-    for (const Tool* tool : callable()) calls.push_back(call(*tool, skipped));
+    for (const Tool* tool : callable()) calls.push_back(call(*tool));
     return one_of(std::move(calls));
   }
 
@@ -180,7 +126,7 @@ class Writer final {
     return out;
   }
 
-  [[nodiscard]] Json text_tags() const {
+  [[nodiscard]] Json tags() const {
     if (format_.tools == ToolFormat::kMistral) {
       return Json::array({tag(std::string(kMistralOpen) + "[", listed_calls(", "), "]")});
     }
@@ -192,16 +138,7 @@ class Writer final {
     return out;
   }
 
-  [[nodiscard]] Json token_tags(TokenId open) const {
-    const size_t skipped =
-        format_.tools == ToolFormat::kHermes ? kHermesOpen.size() : kMistralOpen.size();
-    Json content = format_.tools == ToolFormat::kMistral
-                       ? sequence_of({text_format("["), listed_calls(", "), text_format("]")})
-                       : any_call(skipped);
-    return Json::array({tag(token_format(open), std::move(content), "")});
-  }
-
-  [[nodiscard]] static Json tag(Json begin, Json content, std::string_view end) {
+  [[nodiscard]] static Json tag(std::string begin, Json content, std::string_view end) {
     return {{"type", "tag"},
             {"begin", std::move(begin)},
             {"content", std::move(content)},
@@ -210,7 +147,6 @@ class Writer final {
 
   const ToolRequest& request_;
   const AnswerFormat& format_;
-  const Tokenizer& tokenizer_;
 };
 
 // A demand as a format of the structural tag.
@@ -261,9 +197,8 @@ bool is_one_call(const ToolRequest& request) {
 }
 
 GrammarSpec answer_grammar(const ToolRequest& request, const GrammarSpec& demand,
-                           const AnswerFormat& format, PromptEnd prompt_end,
-                           const Tokenizer& tokenizer) {
-  const Writer writer(request, format, tokenizer);
+                           const AnswerFormat& format, PromptEnd prompt_end) {
+  const Writer writer(request, format);
   const bool reasons =
       format.reasoning != ReasoningFormat::kNone && prompt_end != PromptEnd::kBehindReasoning;
   Json answer;

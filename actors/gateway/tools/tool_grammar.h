@@ -5,7 +5,6 @@
 #include "actors/gateway/tools/tool_format.h"
 #include "actors/gateway/tools/tool_request.h"
 #include "engine/grammar/grammar_spec.h"
-#include "engine/tokenizer/tokenizer.h"
 
 namespace troupe {
 
@@ -24,10 +23,8 @@ namespace troupe {
 //   kNamed
 //   kAuto            free text, in which what begins as a call goes on as one; or with a demand,
 //                    either calls or what it asks for
-// Empty where nothing is forced. Markers that are control tokens of the vocabulary become these
-// tokens. The parts of the request that it is made of have been checked.
+// Empty where nothing is forced. The parts of the request that it is made of have been checked.
 [[nodiscard]] GrammarSpec answer_grammar(const ToolRequest& request, const GrammarSpec& demand,
-                                         const AnswerFormat& format, PromptEnd prompt_end,
-                                         const Tokenizer& tokenizer);
+                                         const AnswerFormat& format, PromptEnd prompt_end);
 
 }  // namespace troupe

@@ -1,35 +1,14 @@
 #include "actors/gateway/tools/tool_grammar.h"
 
 #include <boost/test/unit_test.hpp>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include "engine/tokenizer/byte_alphabet.h"
 
 namespace troupe {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Single bytes, then `control` tokens.
-std::unique_ptr<Tokenizer> make_tokenizer(const std::vector<std::string>& control) {
-  const ByteAlphabet alphabet;
-  std::vector<std::string> tokens;
-  for (int byte = 0; byte < 256; ++byte)
-    tokens.push_back(alphabet.spelling(static_cast<uint8_t>(byte)));
-  TokenizerSpec spec;
-  spec.model = "gpt2";
-  spec.pre = "gpt-2";
-  tokens.insert(tokens.end(), control.begin(), control.end());
-  spec.tokens.assign(tokens.begin(), tokens.end());
-  spec.types.assign(256, TokenType::kNormal);
-  spec.types.resize(tokens.size(), TokenType::kControl);
-  Result<std::unique_ptr<Tokenizer>> made = Tokenizer::create(spec);
-  BOOST_REQUIRE_MESSAGE(made.ok(), made.status().message());
-  return std::move(made).value();
-}
 
 ToolRequest request_of(ToolChoice choice) {
   ToolRequest request;
@@ -47,14 +26,12 @@ struct Given {
   ToolFormat format = ToolFormat::kHermes;
   ReasoningFormat reasoning = ReasoningFormat::kNone;
   PromptEnd prompt_end = PromptEnd::kBeforeAnswer;
-  std::vector<std::string> control = {};
   GrammarSpec demand = {};
 };
 
 Json grammar_of(const ToolRequest& request, const Given& given) {
-  const auto tokenizer = make_tokenizer(given.control);
-  const GrammarSpec spec = answer_grammar(request, given.demand, {given.format, given.reasoning},
-                                          given.prompt_end, *tokenizer);
+  const GrammarSpec spec =
+      answer_grammar(request, given.demand, {given.format, given.reasoning}, given.prompt_end);
   if (spec.empty()) return nullptr;
   BOOST_REQUIRE((spec.kind == GrammarKind::kStructuralTag));
   const Json tag = Json::parse(spec.text);
@@ -114,20 +91,16 @@ BOOST_AUTO_TEST_CASE(llamas_calls_begin_with_a_name_that_was_offered) {
   BOOST_TEST(got["tags"][0]["begin"] == "{\"name\": \"f\", \"parameters\": ");
 }
 
-BOOST_AUTO_TEST_CASE(markers_that_are_control_tokens_become_these_tokens) {
-  const Json token = {{"type", "token"}, {"token", 256}};
-  Given given{.format = ToolFormat::kMistral, .control = {"[TOOL_CALLS]", "[ARGS]"}};
-  const Json list = grammar_of(request_of(ToolChoice::kNamed), given);
-  BOOST_TEST(list["elements"][0] == token);
-  BOOST_TEST(list["elements"][1] == text("["));
-  const Json free = grammar_of(request_of(ToolChoice::kAuto), given);
-  BOOST_TEST(free["type"] == "token_triggered_tags");
-  BOOST_TEST(free["trigger_tokens"] == Json::array({256}));
-  BOOST_TEST(free["tags"][0]["begin"] == token);
-  given.format = ToolFormat::kMistralArgs;
-  const Json args = grammar_of(request_of(ToolChoice::kNamed), given);
-  BOOST_TEST(args ==
-             sequence({token, text("g"), Json{{"type", "token"}, {"token", 257}}, schema_of("g")}));
+BOOST_AUTO_TEST_CASE(mistrals_calls_come_in_a_list_or_each_with_its_marker) {
+  const Json list = grammar_of(request_of(ToolChoice::kNamed), {.format = ToolFormat::kMistral});
+  BOOST_TEST(list["elements"][0] == text("[TOOL_CALLS]["));
+  BOOST_TEST(list["elements"][2] == text("]"));
+  const Json free = grammar_of(request_of(ToolChoice::kAuto), {.format = ToolFormat::kMistral});
+  BOOST_TEST(free["triggers"] == Json::array({"[TOOL_CALLS]"}));
+  BOOST_TEST(free["tags"][0]["begin"] == "[TOOL_CALLS][");
+  const Json args =
+      grammar_of(request_of(ToolChoice::kNamed), {.format = ToolFormat::kMistralArgs});
+  BOOST_TEST(args == sequence({text("[TOOL_CALLS]g[ARGS]"), schema_of("g")}));
 }
 
 BOOST_AUTO_TEST_CASE(reasoning_comes_first_as_the_prompt_left_it) {
@@ -148,11 +121,9 @@ BOOST_AUTO_TEST_CASE(reasoning_comes_first_as_the_prompt_left_it) {
 BOOST_AUTO_TEST_CASE(a_demand_stands_alone_beside_calls_or_behind_reasoning) {
   Given given{.demand = {GrammarKind::kJsonSchema, R"({"type":"array"})"}};
   const Json demand = {{"type", "json_schema"}, {"json_schema", {{"type", "array"}}}};
-  const auto tokenizer = make_tokenizer({});
-  const GrammarSpec alone =
-      answer_grammar({}, given.demand, {}, PromptEnd::kBeforeAnswer, *tokenizer);
+  const GrammarSpec alone = answer_grammar({}, given.demand, {}, PromptEnd::kBeforeAnswer);
   BOOST_TEST((alone == given.demand));
-  BOOST_TEST(answer_grammar({}, {}, {}, PromptEnd::kBeforeAnswer, *tokenizer).empty());
+  BOOST_TEST(answer_grammar({}, {}, {}, PromptEnd::kBeforeAnswer).empty());
 
   const Json either = grammar_of(request_of(ToolChoice::kAuto), given);
   BOOST_TEST(either["type"] == "or");

@@ -2,6 +2,7 @@
 that is used twice. Each has its own answer, and a stream beside it notices nothing."""
 
 import http.client
+import json
 import socket
 import unittest
 
@@ -117,6 +118,32 @@ class RequestCasesTest(unittest.TestCase):
                 self.assertIn(response.status, (400, 404))
                 response.read().decode("utf-8")
         self.server.complete("x", max_tokens=1)
+
+    def test_a_connection_ends_behind_its_answer_when_the_client_says_so(self):
+        def post(fields):
+            body = json.dumps({"model": MODEL, "prompt": "x", "max_tokens": 2} | fields).encode()
+            return (b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n"
+                    % len(body), body)
+        requests = [(b"GET /health HTTP/1.1\r\nHost: x\r\n", b""),
+                    (b"HEAD /metrics HTTP/1.1\r\nHost: x\r\n", b""),
+                    (b"GET /nothing HTTP/1.1\r\nHost: x\r\n", b""),
+                    post({}), post({"stream": True}), post({"temperature": 9})]
+        for head, body in requests:
+            for value in (b"close", b"Keep-Alive , CLOSE"):
+                with self.subTest(head=head, value=value), socket.create_connection(
+                        ("127.0.0.1", self.server.port), timeout=10) as line:
+                    line.sendall(head + b"Connection: " + value + b"\r\n\r\n" + body)
+                    received = b""
+                    while piece := line.recv(65536):  # until the server closes
+                        received += piece
+                    self.assertIn(b"\r\nConnection: close\r\n", received)
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=10) as line:
+            for _ in range(2):
+                line.sendall(b"GET /ping HTTP/1.1\r\nHost: x\r\nConnection: closed, x\r\n\r\n")
+                response = http.client.HTTPResponse(line)
+                response.begin()
+                response.read()
+                self.assertFalse(response.will_close)
 
     def test_both_names_of_the_limit_hold_on_each_endpoint(self):
         for fields in ({"max_tokens": 9}, {"max_completion_tokens": 9},

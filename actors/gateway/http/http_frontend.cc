@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "actors/gateway/http/accept_loop.h"
+#include "actors/gateway/http/closing_service.h"
 #include "actors/gateway/http/exchange.h"
 #include "actors/gateway/http/http_context.h"
 #include "actors/gateway/http/http_service.h"
@@ -51,7 +52,8 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
     server_ = kj::heap<kj::HttpServer>(
         context_.timer, *context_.names.table,
         [this](kj::AsyncIoStream& connection) -> kj::Own<kj::HttpService> {
-          return kj::heap<troupe::HttpService>(context_, connection);
+          return kj::heap<ClosingService>(context_, kj::downcast<EndingStream>(connection),
+                                          kj::heap<troupe::HttpService>(context_, connection));
         },
         settings);
   }
@@ -93,7 +95,7 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
     }
     ++open_connections_;
     connections_->add(
-        server_->listenHttp(kj::mv(connection))
+        server_->listenHttp(kj::heap<EndingStream>(kj::mv(connection)))
             .attach(kj::defer([this, ticket = std::move(*ticket)] { --open_connections_; })));
   }
 

@@ -1,0 +1,43 @@
+#pragma once
+// A connection that can be made to look ended to the one who reads it.
+
+#include <kj/async-io.h>
+
+#include <utility>
+
+namespace troupe {
+
+// Passes everything on to the connection that it owns. After end_input() the reader finds the end
+// of the stream, whatever the client sends: so KJ's server, which itself goes on reading after a
+// response with `Connection: close`, finishes what it has to send and closes. Loop thread only.
+class EndingStream final : public kj::AsyncIoStream {
+ public:
+  explicit EndingStream(kj::Own<kj::AsyncIoStream> inner) : inner_(kj::mv(inner)) {}
+
+  // From the next read on; none may be under way.
+  void end_input() { ended_ = true; }
+
+  kj::Promise<size_t> read(void* buffer, size_t min, size_t max) override {
+    return inner_->read(buffer, min, max);
+  }
+  kj::Promise<size_t> tryRead(void* buffer, size_t min, size_t max) override {
+    if (ended_) return size_t{0};
+    return inner_->tryRead(buffer, min, max);
+  }
+  kj::Promise<void> write(const void* buffer, size_t size) override {
+    return inner_->write(buffer, size);
+  }
+  kj::Promise<void> write(kj::ArrayPtr<const kj::ArrayPtr<const kj::byte>> pieces) override {
+    return inner_->write(pieces);
+  }
+  kj::Promise<void> whenWriteDisconnected() override { return inner_->whenWriteDisconnected(); }
+  void shutdownWrite() override { inner_->shutdownWrite(); }
+  void abortRead() override { inner_->abortRead(); }
+  kj::Maybe<int> getFd() const override { return inner_->getFd(); }
+
+ private:
+  kj::Own<kj::AsyncIoStream> inner_;
+  bool ended_ = false;
+};
+
+}  // namespace troupe

@@ -103,7 +103,7 @@ Status LoadedModel::upload(const EngineOptions& options) {
     backend_ = std::make_unique<CpuBackend>(CpuBackendOptions{threads, isa});
   }
   TROUPE_ASSIGN_OR_RETURN(model_,
-                          LlamaModel::load(*file_, *description_, *backend_, progress_line()));
+                          DecoderModel::load(*file_, *description_, *backend_, progress_line()));
   return file_->check_unchanged();
 }
 

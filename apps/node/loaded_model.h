@@ -70,7 +70,7 @@ class LoadedModel final {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<LlamaModel> model_;
+  std::unique_ptr<DecoderModel> model_;
   uint32_t kv_blocks_ = 0;
   uint32_t context_tokens_ = 0;
   std::unique_ptr<Sampler> sampler_;

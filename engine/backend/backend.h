@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/strong.h"
+#include "kernels/ops/rope_pairs.h"
 #include "kernels/weight_type.h"
 #include "troupe/status.h"
 
@@ -66,7 +67,8 @@ struct TensorSource {
 
 struct RopeParameters {
   uint32_t head_dim = 0;     // floats of one head
-  uint32_t rotated_dim = 0;  // the first ones of a head turn in adjacent pairs; even, <= head_dim
+  uint32_t rotated_dim = 0;  // the first ones of a head turn in pairs; even, <= head_dim
+  RopePairs pairs = RopePairs::kAdjacent;
   double base = 10000.0;
   double linear_scale = 1.0;                 // positions are multiplied by it (1: off)
   std::span<const float> frequency_factors;  // per pair: the frequency is divided by it; or empty
@@ -88,6 +90,14 @@ struct KvLayout {
   uint64_t block_bytes = 0;
   uint64_t head_bytes = 0;
   uint32_t element_bytes = 0;
+};
+
+// How one layer attends.
+struct AttentionLayer {
+  uint32_t index = 0;   // of the layer in the KV pool
+  RopeHandle rope;      // one of those that the batch was set with
+  uint32_t window = 0;  // a row sees this many tokens, its own the last; 0: all up to its own
+  float scale = 0.0F;   // of the products of queries and keys
 };
 
 // A run of consecutive tokens of one sequence, standing in rows [first_row, first_row + rows).
@@ -157,8 +167,8 @@ class Backend {
   // said. The batch is the one most recently set.
 
   // Copies the description of the next pass; the spans are free when the call returns. Computes
-  // what only depends on positions (the rotations of rope, shared by all layers).
-  virtual void set_batch(const Batch& batch, RopeHandle rope) = 0;
+  // what only depends on positions (the rotations of each of `ropes`, shared by layers).
+  virtual void set_batch(const Batch& batch, std::span<const RopeHandle> ropes) = 0;
   // out[r] = the table's row of the batch's token r.
   virtual void embed(EmbeddingHandle table, Rows out) = 0;
   // out[r] = in[r] / sqrt(mean(in[r]^2) + epsilon) * weight. out may be in.
@@ -167,15 +177,22 @@ class Backend {
   // the input once.
   virtual void linear(std::span<const LinearHandle> weights, Rows in,
                       std::span<const Rows> out) = 0;
-  // Turns q in place, turns k, and stores k and v as the batch's tokens of `layer`.
-  virtual void rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint32_t layer) = 0;
-  // out[r] = softmax(q[r] K^T / sqrt(head_dim)) V per head over positions [0, position of r]; query
-  // heads share kv heads in consecutive groups. Reads what rope_and_store has stored.
-  virtual void attention(Rows q, KvHandle kv, uint32_t layer, Rows out) = 0;
+  // Turns q in place, turns k, and stores k and v as the batch's tokens of the layer.
+  virtual void rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const AttentionLayer& layer) = 0;
+  // out[r] = softmax(scale q[r] K^T) V per head over the positions that the row sees; query heads
+  // share kv heads in consecutive groups. Reads what rope_and_store has stored.
+  virtual void attention(Rows q, KvHandle kv, const AttentionLayer& layer, Rows out) = 0;
   // out[r] = gate[r] / (1 + exp(-gate[r])) * up[r]; out may be gate or up.
   virtual void swiglu(Rows gate, Rows up, Rows out) = 0;
+  // out[r] = gelu(gate[r]) * up[r], gelu(x) = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)));
+  // out may be gate or up.
+  virtual void geglu(Rows gate, Rows up, Rows out) = 0;
   // x[r] += y[r].
   virtual void add(Rows x, Rows y) = 0;
+  // x[r] += vector.
+  virtual void add_vector(Rows x, VectorHandle vector) = 0;
+  // x[r] *= factor.
+  virtual void scale(Rows x, float factor) = 0;
   // out[i] = in[indices[i]]; indices are copied during the call.
   virtual void gather_rows(Rows in, std::span<const uint32_t> indices, Rows out) = 0;
 };

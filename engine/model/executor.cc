@@ -24,11 +24,11 @@ bool is_finite(const std::vector<double>& values) {
 
 }  // namespace
 
-Executor::Executor(Backend& backend, const LlamaModel& model, Sampler& sampler, const Clock& clock,
-                   const ExecutorLimits& limits)
+Executor::Executor(Backend& backend, const DecoderModel& model, Sampler& sampler,
+                   const Clock& clock, const ExecutorLimits& limits)
     : backend_(backend), model_(model), sampler_(sampler), clock_(clock), limits_(limits) {}
 
-Result<std::unique_ptr<Executor>> Executor::make(Backend& backend, const LlamaModel& model,
+Result<std::unique_ptr<Executor>> Executor::make(Backend& backend, const DecoderModel& model,
                                                  Sampler& sampler, const Clock& clock,
                                                  const ExecutorLimits& limits) {
   TROUPE_ASSERT(limits.step_tokens_max > 0 && limits.kv_blocks > 0 && limits.logits_rows_max > 0,
@@ -59,7 +59,7 @@ Executor::~Executor() {
 }
 
 uint64_t Executor::workspace_bytes(const ModelConfig& config, const ExecutorLimits& limits) {
-  return LlamaModel::activation_bytes(config, limits.step_tokens_max, limits.logits_rows_max) +
+  return DecoderModel::activation_bytes(config, limits.step_tokens_max, limits.logits_rows_max) +
          host_rows_bytes(config, limits);
 }
 

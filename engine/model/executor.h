@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "engine/backend/backend.h"
+#include "engine/model/decoder_model.h"
 #include "engine/model/layer_listener.h"
-#include "engine/model/llama.h"
 #include "engine/sample/sampler.h"
 #include "engine/step.h"
 #include "troupe/status.h"
@@ -35,7 +35,7 @@ class Executor {
   // its vocabulary and used by this executor alone.
   // kResourceExhausted: the activations or the KV pool do not fit; the message names the bytes.
   [[nodiscard]] static Result<std::unique_ptr<Executor>> make(Backend& backend,
-                                                              const LlamaModel& model,
+                                                              const DecoderModel& model,
                                                               Sampler& sampler, const Clock& clock,
                                                               const ExecutorLimits& limits);
   ~Executor();
@@ -61,7 +61,7 @@ class Executor {
                                                 const ExecutorLimits& limits);
 
  private:
-  Executor(Backend& backend, const LlamaModel& model, Sampler& sampler, const Clock& clock,
+  Executor(Backend& backend, const DecoderModel& model, Sampler& sampler, const Clock& clock,
            const ExecutorLimits& limits);
 
   // A row of the pass whose logits are wanted, and for what.
@@ -93,12 +93,12 @@ class Executor {
                   StepResult& result);
 
   Backend& backend_;
-  const LlamaModel& model_;
+  const DecoderModel& model_;
   Sampler& sampler_;
   const Clock& clock_;
   const ExecutorLimits limits_;
   LayerListener* layer_listener_ = nullptr;
-  LlamaActivations activations_;
+  DecoderActivations activations_;
   KvHandle kv_;
   BufferHandle host_rows_;  // of logits, or of the width of the model: logits_rows_max of either
   std::vector<TokenId> tokens_;

@@ -5,112 +5,15 @@
 #include <numbers>
 
 #include "base/assert.h"
-#include "engine/model/model_tensors.h"
+#include "engine/model/architectures/architecture.h"
+#include "engine/model/config_reader.h"
 #include "engine/model/printable.h"
+#include "engine/model/tensor_binder.h"
 
 namespace troupe {
 namespace {
 
-constexpr char kConvertAgain[] = "Convert the model again, or get another file.";
-
-// Reads the numbers of one architecture and keeps the first thing that went wrong, so that the
-// caller reads straight on and looks once.
-class ConfigReader final {
- public:
-  ConfigReader(const GgufFile& file, std::string architecture)
-      : file_(file), architecture_(std::move(architecture)) {}
-
-  [[nodiscard]] const Status& status() const { return status_; }
-  [[nodiscard]] std::string key(std::string_view suffix) const {
-    return architecture_ + "." + std::string(suffix);
-  }
-  [[nodiscard]] bool has(std::string_view suffix) const { return file_.has(key(suffix)); }
-
-  uint32_t number(std::string_view suffix, uint32_t maximum) {
-    refuse_per_layer(suffix);
-    return in_range(suffix, file_.get_u32(key(suffix)), maximum);
-  }
-
-  uint32_t number_or(std::string_view suffix, uint32_t fallback, uint32_t maximum) {
-    refuse_per_layer(suffix);
-    return in_range(suffix, file_.get_u32_or(key(suffix), fallback), maximum);
-  }
-
-  float in_range_or(std::string_view suffix, float fallback, float minimum, float maximum) {
-    const Result<float> value = file_.get_f32_or(key(suffix), fallback);
-    if (!value.ok()) {
-      fail(value.status());
-      return fallback;
-    }
-    // So written that NaN fails.
-    if (!(value.value() >= minimum && value.value() <= maximum)) {
-      corrupt(suffix, "is " + std::to_string(value.value()) + "; it must be from " +
-                          std::to_string(minimum) + " to " + std::to_string(maximum));
-      return fallback;
-    }
-    return value.value();
-  }
-
-  // Of a rotary scaling.
-  float factor_or(std::string_view suffix, float fallback) {
-    return in_range_or(suffix, fallback, ModelLimits::kRopeFactorMin, ModelLimits::kRopeFactorMax);
-  }
-
-  // Positive and finite.
-  float positive_or(std::string_view suffix, float fallback) {
-    const Result<float> value = file_.get_f32_or(key(suffix), fallback);
-    if (!value.ok()) {
-      fail(value.status());
-      return fallback;
-    }
-    if (!std::isfinite(value.value()) || value.value() <= 0.0F) {
-      corrupt(suffix,
-              "is " + std::to_string(value.value()) + "; it must be a positive finite number");
-    }
-    return value.value();
-  }
-
-  void corrupt(std::string_view suffix, const std::string& what) {
-    fail({StatusCode::kDataLoss, file_.name() + ": metadata key " + quoted(key(suffix)) + " " +
-                                     what + ". " + kConvertAgain});
-  }
-
-  void unsupported(std::string_view suffix, const std::string& what) {
-    fail({StatusCode::kUnsupported, file_.name() + ": metadata key " + quoted(key(suffix)) + " " +
-                                        what + ". Use a plain llama-family model."});
-  }
-
-  void fail(Status status) {
-    if (status_.ok()) status_ = std::move(status);
-  }
-
- private:
-  // Some architectures give a number per layer; here all layers are alike.
-  void refuse_per_layer(std::string_view suffix) {
-    const GgufValue* value = file_.find_value(key(suffix));
-    if (value != nullptr && value->type == GgufType::kArray)
-      unsupported(suffix, "differs by layer, which is not supported");
-  }
-
-  uint32_t in_range(std::string_view suffix, const Result<uint32_t>& value, uint32_t maximum) {
-    if (!value.ok()) {
-      fail(value.status());
-      return 1;
-    }
-    if (value.value() < 1 || value.value() > maximum) {
-      corrupt(suffix, "is " + std::to_string(value.value()) + "; it must be from 1 to " +
-                          std::to_string(maximum));
-      return 1;
-    }
-    return value.value();
-  }
-
-  const GgufFile& file_;
-  std::string architecture_;
-  Status status_;
-};
-
-// Keys that change the arithmetic of a llama file when they differ from the neutral value.
+// Keys that change the arithmetic of a file when they differ from the neutral value.
 struct NeutralKey {
   std::string_view suffix;
   double neutral;
@@ -126,7 +29,8 @@ constexpr NeutralKey kNeutralKeys[] = {
     {"attention.max_alibi_bias", 0},
 };
 
-void check_neutral_keys(const GgufFile& file, ConfigReader& reader, uint32_t context_length) {
+void check_neutral_keys(ConfigReader& reader) {
+  const GgufFile& file = reader.file();
   for (const NeutralKey& key : kNeutralKeys) {
     const GgufValue* value = file.find_value(reader.key(key.suffix));
     if (value == nullptr) continue;
@@ -135,16 +39,10 @@ void check_neutral_keys(const GgufFile& file, ConfigReader& reader, uint32_t con
     const bool neutral = integer ? static_cast<double>(*integer) == key.neutral
                                  : real.ok() && static_cast<double>(real.value()) == key.neutral;
     if (!neutral) {
-      reader.unsupported(key.suffix,
-                         "asks for an operation that the llama architecture of this "
-                         "build does not have");
+      reader.unsupported(key.suffix, "asks for an operation that the " + reader.architecture() +
+                                         " architecture of this build does not have");
     }
   }
-  const Result<uint32_t> window =
-      file.get_u32_or(reader.key("attention.sliding_window"), context_length);
-  if (!window.ok()) return reader.fail(window.status());
-  if (window.value() != 0 && window.value() < context_length)
-    reader.unsupported("attention.sliding_window", "asks for attention over a sliding window");
 }
 
 void read_shape(ConfigReader& reader, ModelConfig& config) {
@@ -184,6 +82,7 @@ void read_shape(ConfigReader& reader, ModelConfig& config) {
                                                       " the width exceeds the limit of " +
                                                       std::to_string(ModelLimits::kWidthMax));
   }
+  config.attention_scale = 1.0F / std::sqrt(static_cast<float>(config.head_size));
 }
 
 // The frequencies of Llama 3.1 and later as factors that divide them: long wavelengths are
@@ -215,7 +114,8 @@ void read_llama3_scaling(ConfigReader& reader, ModelConfig& config) {
   }
 }
 
-void read_rope(const GgufFile& file, ConfigReader& reader, ModelConfig& config) {
+void read_rope(ConfigReader& reader, ModelConfig& config) {
+  const GgufFile& file = reader.file();
   config.rope_dims =
       reader.number_or("rope.dimension_count", config.head_size, ModelLimits::kHeadSizeMax);
   if (!reader.status().ok()) return;
@@ -244,7 +144,8 @@ void read_rope(const GgufFile& file, ConfigReader& reader, ModelConfig& config) 
 }
 
 // The vocabulary is as long as the embedding table; every other claim about it must agree.
-void read_vocab(const GgufFile& file, ConfigReader& reader, ModelConfig& config) {
+void read_vocab(ConfigReader& reader, ModelConfig& config) {
+  const GgufFile& file = reader.file();
   const GgufTensor* table = file.find_tensor("token_embd.weight");
   if (table == nullptr) return reader.fail(missing_tensor(file, "token_embd.weight"));
   if (table->rank != 2 || table->dims[1] > ModelLimits::kVocabMax) {
@@ -294,14 +195,32 @@ Status read_rope_factors(const GgufFile& file, ModelConfig& config) {
   return {};
 }
 
-Result<std::string> read_architecture(const GgufFile& file) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string_view architecture,
-                          file.get_string("general.architecture"));
-  if (architecture == "llama") return std::string(architecture);
-  return Status(StatusCode::kUnsupported,
-                file.name() + ": the model's architecture is " + quoted(architecture) +
-                    "; this build serves: llama. Use a model of that architecture (SmolLM2, Llama "
-                    "2 and 3, Mistral).");
+Result<const Architecture*> architecture_of(const GgufFile& file) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string_view name, file.get_string("general.architecture"));
+  if (const Architecture* found = find_architecture(name); found != nullptr) return found;
+  std::string known;
+  for (const Architecture& one : architectures())
+    known +=
+        (known.empty() ? "" : ", ") + std::string(one.name) + " (" + std::string(one.models) + ")";
+  return Status(StatusCode::kUnsupported, file.name() + ": the model's architecture is " +
+                                              quoted(name) + "; this build serves: " + known +
+                                              ". Use a model of one of these architectures.");
+}
+
+Result<ModelTensors> bind_tensors(const GgufFile& file, const Architecture& architecture,
+                                  const ModelConfig& config) {
+  TensorBinder binder(file, architecture.name);
+  ModelTensors tensors;
+  tensors.token_embd = binder.matrix("token_embd.weight", config.width, config.vocab);
+  tensors.output_norm = binder.vector("output_norm.weight", config.width);
+  tensors.output = config.tied_output ? tensors.token_embd
+                                      : binder.matrix("output.weight", config.width, config.vocab);
+  for (uint32_t layer = 0; layer < config.layers && binder.status().ok(); ++layer)
+    tensors.layers.push_back(architecture.bind_layer(binder, config, layer));
+  TROUPE_RETURN_IF_ERROR(binder.status());
+  binder.ignore("rope_freqs.weight");  // read_rope_factors() has read it
+  TROUPE_RETURN_IF_ERROR(binder.check_all_used());
+  return tensors;
 }
 
 }  // namespace
@@ -313,23 +232,25 @@ Result<ModelDescription> read_model(const GgufFile& file) {
                       ": this is the header of a model file, without the tensors' data; "
                       "open the whole file"};
   }
+  TROUPE_ASSIGN_OR_RETURN(const Architecture* architecture, architecture_of(file));
   ModelDescription model;
   ModelConfig& config = model.config;
-  TROUPE_ASSIGN_OR_RETURN(config.architecture, read_architecture(file));
+  config.architecture = architecture->name;
   TROUPE_ASSIGN_OR_RETURN(const std::string_view name, file.get_string_or("general.name", ""));
   config.name = name;
   ConfigReader reader(file, config.architecture);
   read_shape(reader, config);
-  if (reader.status().ok()) read_rope(file, reader, config);
+  if (reader.status().ok()) read_rope(reader, config);
   if (!reader.has("attention.layer_norm_rms_epsilon"))
     reader.corrupt("attention.layer_norm_rms_epsilon", "is missing");
   config.rms_epsilon = reader.positive_or("attention.layer_norm_rms_epsilon", 1e-5F);
-  check_neutral_keys(file, reader, config.context_length);
-  read_vocab(file, reader, config);
+  check_neutral_keys(reader);
+  read_vocab(reader, config);
+  if (reader.status().ok()) architecture->read(reader, config);
   TROUPE_RETURN_IF_ERROR(reader.status());
   TROUPE_RETURN_IF_ERROR(read_rope_factors(file, config));
   config.tied_output = file.find_tensor("output.weight") == nullptr;
-  TROUPE_ASSIGN_OR_RETURN(model.tensors, bind_tensors(file, config));
+  TROUPE_ASSIGN_OR_RETURN(model.tensors, bind_tensors(file, *architecture, config));
   TROUPE_ASSERT(config.rope_factors.empty() || config.rope_factors.size() == config.rope_dims / 2,
                 config.rope_dims);
   TROUPE_ASSERT(model.tensors.layers.size() == config.layers, config.layers);

@@ -1,7 +1,7 @@
 #pragma once
-// What a GGUF file says about its model, validated: the numbers of a llama-family decoder and the
+// What a GGUF file says about its model, validated: the numbers and traits of a decoder and the
 // tensors of every layer, with the right shapes. Whoever holds a ModelDescription need not check
-// again.
+// again. What is special about one family stands in engine/model/architectures.
 
 #include <cstdint>
 #include <string>
@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "engine/model/gguf_file.h"
+#include "kernels/ops/rope_pairs.h"
 #include "troupe/status.h"
 
 namespace troupe {
@@ -28,6 +29,9 @@ struct ModelLimits {
   static constexpr float kRopeFactorMax = 0x1p20F;
 };
 
+// What follows the gate of the feed-forward layer.
+enum class Activation : uint8_t { kSilu, kGeluTanh };
+
 struct ModelConfig {
   std::string architecture;  // "llama"
   std::string name;          // general.name, or empty; any bytes
@@ -42,19 +46,31 @@ struct ModelConfig {
   uint32_t vocab = 0;
   float rms_epsilon = 0.0F;
 
-  // Rotary embedding over the first rope_dims of each query and key head; the pairs are the
-  // adjacent elements (2i, 2i + 1), as GGUF stores the llama family. The angle of pair i at
+  // Rotary embedding over the first rope_dims of each query and key head. The angle of pair i at
   // position p is
   //   p * rope_linear_scale * rope_freq_base^(-2i / rope_dims) / rope_factors[i].
   uint32_t rope_dims = 0;  // even
+  RopePairs rope_pairs = RopePairs::kAdjacent;
   float rope_freq_base = 10'000.0F;
   float rope_linear_scale = 1.0F;   // 1 / the file's linear scaling factor
   std::vector<float> rope_factors;  // empty (all 1) or rope_dims / 2
 
+  // A windowed layer sees the last `window` tokens, its own included, and turns by
+  // window_rope_freq_base without scale and factors. 0: there is none.
+  uint32_t window = 0;
+  uint32_t global_every = 1;  // of so many layers in a row the last one sees everything
+  float window_rope_freq_base = 10'000.0F;
+
+  float embedding_scale = 1.0F;  // of what the embedding table gives
+  float attention_scale = 0.0F;  // of the products of queries and keys
+  Activation activation = Activation::kSilu;
   bool tied_output = false;  // the output layer is token_embd
 
   [[nodiscard]] uint32_t query_width() const { return heads * head_size; }
   [[nodiscard]] uint32_t kv_width() const { return kv_heads * head_size; }
+  [[nodiscard]] bool windowed(uint32_t layer) const {
+    return window != 0 && (layer + 1) % global_every != 0;
+  }
   bool operator==(const ModelConfig&) const = default;
 };
 
@@ -69,9 +85,18 @@ struct LayerTensors {
   const GgufTensor* ffn_gate = nullptr;     // [width, ffn_width]
   const GgufTensor* ffn_up = nullptr;       // [width, ffn_width]
   const GgufTensor* ffn_down = nullptr;     // [ffn_width, width]
+
+  // Null in families that have none; alike in all layers.
+  const GgufTensor* attn_q_bias = nullptr;     // [query_width]
+  const GgufTensor* attn_k_bias = nullptr;     // [kv_width]
+  const GgufTensor* attn_v_bias = nullptr;     // [kv_width]
+  const GgufTensor* attn_q_norm = nullptr;     // [head_size]
+  const GgufTensor* attn_k_norm = nullptr;     // [head_size]
+  const GgufTensor* attn_post_norm = nullptr;  // [width]: of what attention adds
+  const GgufTensor* ffn_post_norm = nullptr;   // [width]: of what the feed-forward half adds
 };
 
-// Pointers into the GgufFile's tensors(); never null.
+// Pointers into the GgufFile's tensors(); never null but where said.
 struct ModelTensors {
   const GgufTensor* token_embd = nullptr;   // [width, vocab]
   const GgufTensor* output_norm = nullptr;  // [width]
@@ -84,8 +109,8 @@ struct ModelDescription {
   ModelTensors tensors;
 };
 
-// kUnsupported for another architecture, a rope scaling that is not built in, experts, biases, and
-// every tensor that would change the arithmetic; kDataLoss for a missing or impossible number, a
+// kUnsupported for another architecture, a rope scaling that is not built in, experts, and every
+// tensor that would change the arithmetic; kDataLoss for a missing or impossible number, a
 // missing tensor or a wrong shape. `file` must outlive the result.
 [[nodiscard]] Result<ModelDescription> read_model(const GgufFile& file);
 

@@ -17,8 +17,11 @@ template <class V>
 inline constexpr Ops kTable = {
     .rms_norm = rms_norm<V>,
     .add = add<V>,
+    .scale = scale<V>,
     .swiglu = swiglu<V>,
+    .geglu = geglu<V>,
     .rotate = rotate<V>,
+    .rotate_halves = rotate_halves<V>,
     .store_key = store_key<V>,
     .store_value = store_value<V>,
     .attention_segment = attention_segment<V>,

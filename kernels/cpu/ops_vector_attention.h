@@ -15,8 +15,8 @@ namespace troupe::ops_vector {
 // The tile as the inner loops see it: `scaled` and `scores` are scratch, one row per query.
 struct TileView {
   const AttentionTile* tile;
-  const uint32_t* blocks;  // of the segment
-  uint32_t tokens;         // of the segment that the last row sees
+  const uint32_t* blocks;  // from the first one of the segment that row 0 sees a token of
+  uint32_t tokens;         // from that block's first to the last one that the last row sees
   uint32_t padded;         // head_dim, padded: the stride of `scaled`
   const float* scaled;     // [query][padded]
   float* scores;           // [query][kSegmentTokens]
@@ -110,23 +110,27 @@ inline void weigh_queries(const TileView& view, uint32_t query, float* partials,
     weigh_columns<V, Q, 1>(view, query, dim, partials, partial_stride);
 }
 
-// From scores to weights in place; tokens that the query does not see get weight 0, which leaves
-// every sum as it is. `seen` may be 0.
+// From scores to weights in place; tokens outside [first, seen) get weight 0, which leaves every
+// sum as it is. Nothing is seen when seen <= first.
 template <class V>
-inline void soften(float* scores, uint32_t seen, uint32_t tokens, float* partial) {
-  if (seen == 0) {
+inline void soften(float* scores, uint32_t first, uint32_t seen, uint32_t tokens, float* partial) {
+  if (seen <= first) {
     for (uint32_t t = 0; t < tokens; ++t) scores[t] = 0.0F;
     partial[1] = 0.0F;
     return;
   }
+  const uint32_t start = first / 16 * 16;
   const uint32_t whole = seen / 16 * 16;
+  for (uint32_t t = 0; t < start; ++t) scores[t] = 0.0F;
+  for (uint32_t t = start; t < first; ++t) scores[t] = -__builtin_inff();
   V peak = V::all(-__builtin_inff());
-  for (uint32_t t = 0; t < whole; t += 16) peak = V::max(V::load(scores + t), peak);
+  for (uint32_t t = start; t < whole; t += 16) peak = V::max(V::load(scores + t), peak);
   float greatest = peak.max_lane();
-  for (uint32_t t = whole; t < seen; ++t) greatest = scores[t] > greatest ? scores[t] : greatest;
+  for (uint32_t t = whole > first ? whole : first; t < seen; ++t)
+    greatest = scores[t] > greatest ? scores[t] : greatest;
   const V shift = V::all(greatest);
   V sum = V::all(0.0F);
-  for (uint32_t t = 0; t < whole; t += 16) {
+  for (uint32_t t = start; t < whole; t += 16) {
     const V p = attention_exp16(V::load(scores + t) - shift);
     p.store(scores + t);
     sum = sum + p;
@@ -139,6 +143,11 @@ inline void soften(float* scores, uint32_t seen, uint32_t tokens, float* partial
   for (uint32_t t = (seen + 15) / 16 * 16; t < tokens; ++t) scores[t] = 0.0F;
   partial[0] = greatest;
   partial[1] = sum.sum_tree();
+}
+
+// The first token that a row sees whose last one is `end` - 1.
+inline uint32_t first_seen(const AttentionTile& tile, uint32_t end) {
+  return tile.window != 0 && end > tile.window ? end - tile.window : 0;
 }
 
 template <class V>
@@ -166,8 +175,11 @@ void attention_segment(const AttentionTile& tile, float* partials, float* scratc
   const uint32_t queries = tile.rows * tile.group;
   const uint32_t padded = padded_head(tile.head_dim);
   const size_t stride = partial_floats(tile.head_dim);
-  const uint32_t begin = tile.segment * kSegmentTokens;
-  const uint32_t end = tile.position + tile.rows;
+  uint32_t begin = tile.segment * kSegmentTokens;
+  uint32_t end = tile.position + tile.rows;
+  if (end > begin + kSegmentTokens) end = begin + kSegmentTokens;
+  const uint32_t first = first_seen(tile, tile.position + 1) / kKvBlockTokens * kKvBlockTokens;
+  if (first > begin) begin = first;
   if (end <= begin) {
     for (uint32_t q = 0; q < queries; ++q) partials[q * stride + 1] = 0.0F;
     return;
@@ -175,7 +187,7 @@ void attention_segment(const AttentionTile& tile, float* partials, float* scratc
   float* scaled = scratch;
   TileView view{.tile = &tile,
                 .blocks = tile.blocks + begin / kKvBlockTokens,
-                .tokens = end - begin < kSegmentTokens ? end - begin : kSegmentTokens,
+                .tokens = end - begin,
                 .padded = padded,
                 .scaled = scaled,
                 .scores = scratch + size_t{queries} * padded};
@@ -190,9 +202,10 @@ void attention_segment(const AttentionTile& tile, float* partials, float* scratc
   over_queries<V, V::kRows>(0, queries, ScoreStep<V>{view});
   for (uint32_t q = 0; q < queries; ++q) {
     const uint32_t row_end = tile.position + q / tile.group + 1;
+    const uint32_t row_first = first_seen(tile, row_end);
     const uint32_t seen = row_end <= begin ? 0 : row_end - begin;
-    soften<V>(view.scores + size_t{q} * kSegmentTokens, seen < view.tokens ? seen : view.tokens,
-              view.tokens, partials + q * stride);
+    soften<V>(view.scores + size_t{q} * kSegmentTokens, row_first <= begin ? 0 : row_first - begin,
+              seen < view.tokens ? seen : view.tokens, view.tokens, partials + q * stride);
   }
   over_queries<V, V::kRows>(0, queries, WeighStep<V>{view, partials, stride});
 }

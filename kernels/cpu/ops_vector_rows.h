@@ -61,19 +61,47 @@ void add(float* x, const float* y, size_t count) {
 }
 
 template <class V>
-inline V swiglu16(V gate, V up) {
-  return gate / (V::all(1.0F) + exp16(gate.negated())) * up;
+void scale(float* x, float factor, size_t count) {
+  const size_t whole = count / 16 * 16;
+  const auto rest = static_cast<uint32_t>(count - whole);
+  const V all = V::all(factor);
+  for (size_t i = 0; i < whole; i += 16) (V::load(x + i) * all).store(x + i);
+  if (rest != 0) (V::load_first(x + whole, rest) * all).store_first(x + whole, rest);
+}
+
+template <class V>
+struct Swiglu {
+  static V apply(V gate, V up) { return gate / (V::all(1.0F) + exp16(gate.negated())) * up; }
+};
+
+template <class V>
+struct Geglu {
+  static V apply(V gate, V up) {
+    using namespace exp_constants;
+    const V z = gate * V::fma(gate * gate, V::all(kGeluCubic), V::all(kGeluLinear));
+    return gate / (V::all(1.0F) + exp16(z.negated())) * up;
+  }
+};
+
+template <class V, class Gate>
+void gated(const float* gate, const float* up, size_t count, float* out) {
+  const size_t whole = count / 16 * 16;
+  const auto rest = static_cast<uint32_t>(count - whole);
+  for (size_t i = 0; i < whole; i += 16)
+    Gate::apply(V::load(gate + i), V::load(up + i)).store(out + i);
+  if (rest != 0)
+    Gate::apply(V::load_first(gate + whole, rest), V::load_first(up + whole, rest))
+        .store_first(out + whole, rest);
 }
 
 template <class V>
 void swiglu(const float* gate, const float* up, size_t count, float* out) {
-  const size_t whole = count / 16 * 16;
-  const auto rest = static_cast<uint32_t>(count - whole);
-  for (size_t i = 0; i < whole; i += 16)
-    swiglu16(V::load(gate + i), V::load(up + i)).store(out + i);
-  if (rest != 0)
-    swiglu16(V::load_first(gate + whole, rest), V::load_first(up + whole, rest))
-        .store_first(out + whole, rest);
+  gated<V, Swiglu<V>>(gate, up, count, out);
+}
+
+template <class V>
+void geglu(const float* gate, const float* up, size_t count, float* out) {
+  gated<V, Geglu<V>>(gate, up, count, out);
 }
 
 template <class V>
@@ -86,6 +114,20 @@ void rotate(float* x, const float* cosines, const float* sines, uint32_t rotated
     V::rotate(V::load_first(x + whole, rest), V::load_first(cosines + whole, rest),
               V::load_first(sines + whole, rest))
         .store_first(x + whole, rest);
+}
+
+template <class V>
+void rotate_halves(float* x, const float* cosines, const float* sines, uint32_t rotated_dim) {
+  const uint32_t half = rotated_dim / 2;
+  for (uint32_t i = 0; i < half; i += 16) {
+    const uint32_t lanes = half - i < 16 ? half - i : 16;
+    const V a = V::load_first(x + i, lanes);
+    const V b = V::load_first(x + half + i, lanes);
+    const V c = V::load_first(cosines + i, lanes);
+    const V s = V::load_first(sines + i, lanes);
+    V::fma(a, c, (b * s).negated()).store_first(x + i, lanes);
+    V::fma(b, c, a * s).store_first(x + half + i, lanes);
+  }
 }
 
 template <class V>

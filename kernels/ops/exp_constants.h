@@ -1,5 +1,5 @@
 #pragma once
-// The constants of our exponential, shared by its scalar and vector forms.
+// The constants of our exponential and of what is made of it, shared by scalar and vector forms.
 
 namespace troupe::exp_constants {
 
@@ -17,5 +17,8 @@ inline constexpr float kTaylor[8] = {1.0F / 5040.0F, 1.0F / 720.0F, 1.0F / 120.0
 // Weights of attention below e^this are zero: they are far under the rounding of the sum, and so
 // no product with a stored value is ever subnormal.
 inline constexpr float kAttentionCut = -40.0F;
+// gelu's 2 sqrt(2 / pi), and that times its 0.044715.
+inline constexpr float kGeluLinear = 0x1.988454p+0F;
+inline constexpr float kGeluCubic = 0x1.2444f2p-4F;
 
 }  // namespace troupe::exp_constants

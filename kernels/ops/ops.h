@@ -20,6 +20,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/isa.h"
+#include "kernels/ops/rope_pairs.h"
 
 namespace troupe {
 
@@ -56,11 +57,13 @@ struct AttentionTile {
   uint32_t rows = 0;
   uint32_t group = 0;  // query heads; rows * group <= kAttentionQueriesMax
   uint32_t head_dim = 0;
-  uint32_t position = 0;  // of row 0; row r sees the tokens [0, position + r]
+  uint32_t position = 0;  // of row 0; row r sees the tokens [0, position + r] ...
+  uint32_t window = 0;    // ... or, unless it is 0, the last `window` of them
   uint32_t segment = 0;   // here: those of them in [256 s, 256 s + 256)
-  float scale = 0.0F;     // 1 / sqrt(head_dim)
+  float scale = 0.0F;     // of the scores
   // Block b of the sequence holds the tokens [16 b, 16 b + 16); its keys (values) of this head
   // begin at keys + blocks[b] * block_stride: keys as [dim][token], values as [token][padded dim].
+  // Blocks that no row sees a token of are not read, nor their entries here.
   const uint32_t* blocks = nullptr;
   const uint16_t* keys = nullptr;
   const uint16_t* values = nullptr;
@@ -85,13 +88,24 @@ struct Ops {
   // x[i] = x[i] + y[i].
   void (*add)(float* x, const float* y, size_t count);
 
+  // x[i] = x[i] * factor.
+  void (*scale)(float* x, float factor, size_t count);
+
   // e = exp(-gate); out = (gate / (1 + e)) * up. out may be gate or up.
   void (*swiglu)(const float* gate, const float* up, size_t count, float* out);
+
+  // With the tanh form of gelu, x (1 + tanh(z / 2)) / 2 = x / (1 + exp(-z)):
+  //   z = gate * fma(gate * gate, kGeluCubic, kGeluLinear); e = exp(-z);
+  //   out = (gate / (1 + e)) * up. out may be gate or up.
+  void (*geglu)(const float* gate, const float* up, size_t count, float* out);
 
   // The pairs (a, b) = (x[2i], x[2i+1]) of one head: a' = fma(a, c, -(b * s)),
   // b' = fma(b, c, a * s), where c, s = cosines[2i], sines[2i] (each stored twice: [2i] and
   // [2i+1]).
   void (*rotate)(float* x, const float* cosines, const float* sines, uint32_t rotated_dim);
+
+  // The same of the pairs (x[i], x[i + h]) with cosines[i], sines[i], where h = rotated_dim / 2.
+  void (*rotate_halves)(float* x, const float* cosines, const float* sines, uint32_t rotated_dim);
 
   // Keys and values are stored as binary16, rounded to nearest even, saturated at +-65504 (NaN
   // stays NaN). `head` is the block's run of one kv head; `token` in [0, 16). The padding
@@ -129,8 +143,9 @@ struct Ops {
 // frequencies[i] = base^(-2i / rotated_dim) * linear_scale / factors[i]; factors may be null.
 void rope_frequencies(double base, double linear_scale, const float* factors, uint32_t rotated_dim,
                       double* frequencies);
-// cosines[2i] = cosines[2i + 1] = cos(position * frequencies[i]), sines likewise.
-void rope_angles(uint32_t position, const double* frequencies, uint32_t rotated_dim, float* cosines,
-                 float* sines);
+// Of pair i cos(position * frequencies[i]) into cosines where both elements of the pair stand in a
+// head, sines likewise; rotated_dim floats each.
+void rope_angles(uint32_t position, const double* frequencies, uint32_t rotated_dim,
+                 RopePairs pairs, float* cosines, float* sines);
 
 }  // namespace troupe

@@ -48,8 +48,20 @@ void add(float* x, const float* y, size_t count) {
   for (size_t i = 0; i < count; ++i) x[i] += y[i];
 }
 
+void scale(float* x, float factor, size_t count) {
+  for (size_t i = 0; i < count; ++i) x[i] *= factor;
+}
+
 void swiglu(const float* gate, const float* up, size_t count, float* out) {
   for (size_t i = 0; i < count; ++i) out[i] = (gate[i] / (1.0F + exp_reference(-gate[i]))) * up[i];
+}
+
+void geglu(const float* gate, const float* up, size_t count, float* out) {
+  using namespace exp_constants;
+  for (size_t i = 0; i < count; ++i) {
+    const float z = gate[i] * std::fma(gate[i] * gate[i], kGeluCubic, kGeluLinear);
+    out[i] = (gate[i] / (1.0F + exp_reference(-z))) * up[i];
+  }
 }
 
 void rotate(float* x, const float* cosines, const float* sines, uint32_t rotated_dim) {
@@ -58,6 +70,16 @@ void rotate(float* x, const float* cosines, const float* sines, uint32_t rotated
     const float b = x[i + 1];
     x[i] = std::fma(a, cosines[i], -(b * sines[i]));
     x[i + 1] = std::fma(b, cosines[i], a * sines[i]);
+  }
+}
+
+void rotate_halves(float* x, const float* cosines, const float* sines, uint32_t rotated_dim) {
+  const uint32_t half = rotated_dim / 2;
+  for (uint32_t i = 0; i < half; ++i) {
+    const float a = x[i];
+    const float b = x[i + half];
+    x[i] = std::fma(a, cosines[i], -(b * sines[i]));
+    x[i + half] = std::fma(b, cosines[i], a * sines[i]);
   }
 }
 
@@ -112,16 +134,18 @@ void attend(const AttentionTile& tile, const float* query, uint32_t begin, uint3
 }
 
 void attention_segment(const AttentionTile& tile, float* partials, float* scratch) {
-  const uint32_t begin = tile.segment * kSegmentTokens;
+  const uint32_t segment_begin = tile.segment * kSegmentTokens;
   for (uint32_t r = 0; r < tile.rows; ++r) {
+    uint32_t begin = segment_begin;
+    uint32_t end = tile.position + r + 1;
+    if (tile.window != 0 && end > begin + tile.window) begin = end - tile.window;
+    if (end > segment_begin + kSegmentTokens) end = segment_begin + kSegmentTokens;
     for (uint32_t g = 0; g < tile.group; ++g) {
       float* partial = partials + size_t{r * tile.group + g} * partial_floats(tile.head_dim);
-      uint32_t end = tile.position + r + 1;
       if (end <= begin) {
         partial[1] = 0.0F;
         continue;
       }
-      if (end > begin + kSegmentTokens) end = begin + kSegmentTokens;
       attend(tile, tile.query + r * tile.query_stride + size_t{g} * tile.head_dim, begin, end,
              partial, scratch);
     }
@@ -164,8 +188,11 @@ const Ops& scalar_ops() {
   static constexpr Ops kOps = {
       .rms_norm = rms_norm,
       .add = add,
+      .scale = scale,
       .swiglu = swiglu,
+      .geglu = geglu,
       .rotate = rotate,
+      .rotate_halves = rotate_halves,
       .store_key = store_key,
       .store_value = store_value,
       .attention_segment = attention_segment,

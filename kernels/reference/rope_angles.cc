@@ -66,8 +66,9 @@ void rope_frequencies(double base, double linear_scale, const float* factors, ui
   }
 }
 
-void rope_angles(uint32_t position, const double* frequencies, uint32_t rotated_dim, float* cosines,
-                 float* sines) {
+void rope_angles(uint32_t position, const double* frequencies, uint32_t rotated_dim,
+                 RopePairs pairs, float* cosines, float* sines) {
+  const bool adjacent = pairs == RopePairs::kAdjacent;
   for (uint32_t i = 0; i < rotated_dim / 2; ++i) {
     const double angle = position * frequencies[i];
     // angle = quarter * pi/2 + r; positions and frequencies keep quarter below 2^51.
@@ -90,8 +91,10 @@ void rope_angles(uint32_t position, const double* frequencies, uint32_t rotated_
       default:
         break;
     }
-    cosines[2 * i] = cosines[2 * i + 1] = static_cast<float>(c);
-    sines[2 * i] = sines[2 * i + 1] = static_cast<float>(s);
+    const uint32_t first = adjacent ? 2 * i : i;
+    const uint32_t second = adjacent ? 2 * i + 1 : i + rotated_dim / 2;
+    cosines[first] = cosines[second] = static_cast<float>(c);
+    sines[first] = sines[second] = static_cast<float>(s);
   }
 }
 

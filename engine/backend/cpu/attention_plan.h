@@ -17,8 +17,10 @@ class AttentionPlan final {
   struct Piece {
     uint32_t slice, row, rows;  // row: of the batch
     uint32_t kv_head, head, heads;
-    uint32_t segments;    // that its last row sees
-    size_t partials = 0;  // when split: where its partials begin, [segment][query]
+    uint32_t first_segment;  // that its first row sees
+    uint32_t end_segment;    // one after the last that its last row sees
+    size_t partials = 0;     // when split: where its partials begin, [segment][query]
+    [[nodiscard]] uint32_t segments() const { return end_segment - first_segment; }
   };
   // When split: one segment of a piece.
   struct Unit {
@@ -31,14 +33,21 @@ class AttentionPlan final {
   // Floats of partials above which a plan is not split.
   static constexpr size_t kPartialsMax = size_t{4} << 20;
 
-  void build(const HostBatch& batch, uint32_t kv_heads, uint32_t group, uint32_t head_dim,
-             uint32_t threads);
+  struct Shape {
+    uint32_t kv_heads = 0;
+    uint32_t group = 0;  // query heads of a kv head
+    uint32_t head_dim = 0;
+    uint32_t window = 0;  // tokens that a row sees, 0: all
+    uint32_t threads = 1;
+  };
+  void build(const HostBatch& batch, const Shape& shape);
 
   [[nodiscard]] std::span<const Piece> pieces() const { return pieces_; }
   // Not empty: few sequences and many segments, so the segments of a piece are shared out too.
   [[nodiscard]] std::span<const Unit> units() const { return units_; }
   [[nodiscard]] float* partials(const Piece& piece, uint32_t segment) {
-    return partials_.data() + piece.partials + size_t{segment} * piece.rows * piece.heads * stride_;
+    return partials_.data() + piece.partials +
+           size_t{segment - piece.first_segment} * piece.rows * piece.heads * stride_;
   }
 
  private:

@@ -1,16 +1,16 @@
 // Attention of CpuBackend: shares the pieces of the plan out among the threads.
 
-#include <cmath>
+#include <algorithm>
 
 #include "base/assert.h"
 #include "engine/backend/cpu/cpu_backend.h"
 
 namespace troupe {
 
-void CpuBackend::attention(Rows q, KvHandle kv, uint32_t layer, Rows out) {
+void CpuBackend::attention(Rows q, KvHandle kv, const AttentionLayer& layer, Rows out) {
   const KvPool& pool = kv_pools_.get(kv);
   const uint32_t head_dim = pool.shape.head_dim;
-  TROUPE_ASSERT(layer < pool.shape.layers, layer, pool.shape.layers);
+  TROUPE_ASSERT(layer.index < pool.shape.layers, layer.index, pool.shape.layers);
   TROUPE_ASSERT(q.rows == batch_.rows() && out.rows == q.rows && out.width == q.width, q.rows,
                 out.rows, q.width, out.width);
   TROUPE_ASSERT(q.width % (pool.shape.kv_heads * head_dim) == 0, q.width, pool.shape.kv_heads);
@@ -19,13 +19,10 @@ void CpuBackend::attention(Rows q, KvHandle kv, uint32_t layer, Rows out) {
                            .pool = &pool,
                            .layer = layer,
                            .width = q.width,
-                           .group = q.width / head_dim / pool.shape.kv_heads,
-                           .scale = 1.0F / std::sqrt(static_cast<float>(head_dim))};
-  if (!plan_is_current_)
-    plan_.build(batch_, pool.shape.kv_heads, call.group, head_dim, pool_.threads());
-  plan_is_current_ = true;
-  const auto pieces = plan_.pieces();
-  const auto units = plan_.units();
+                           .group = q.width / head_dim / pool.shape.kv_heads};
+  AttentionPlan& plan = plan_for(call);
+  const auto pieces = plan.pieces();
+  const auto units = plan.units();
   if (units.empty()) {
     pool_.each(static_cast<uint32_t>(pieces.size()), [&](uint32_t i, uint32_t thread) {
       attend(call, pieces[i], scratch_[thread].as<float>());
@@ -34,11 +31,26 @@ void CpuBackend::attention(Rows q, KvHandle kv, uint32_t layer, Rows out) {
   }
   pool_.each(static_cast<uint32_t>(units.size()), [&](uint32_t i, uint32_t thread) {
     const AttentionPlan::Piece& piece = pieces[units[i].piece];
-    segment(call, piece, units[i].segment, plan_.partials(piece, units[i].segment),
+    segment(call, piece, units[i].segment, plan.partials(piece, units[i].segment),
             scratch_[thread].as<float>());
   });
   pool_.each(static_cast<uint32_t>(pieces.size()),
-             [&](uint32_t i, uint32_t) { merge_and_finish(call, pieces[i]); });
+             [&](uint32_t i, uint32_t) { merge_and_finish(call, plan, pieces[i]); });
+}
+
+AttentionPlan& CpuBackend::plan_for(const AttentionCall& call) {
+  const uint32_t window = call.layer.window;
+  auto found = std::find_if(plans_.begin(), plans_.end(),
+                            [&](const WindowPlan& plan) { return plan.window == window; });
+  if (found == plans_.end()) found = plans_.insert(found, WindowPlan{.window = window});
+  if (!found->is_current)
+    found->plan.build(batch_, {.kv_heads = call.pool->shape.kv_heads,
+                               .group = call.group,
+                               .head_dim = call.pool->shape.head_dim,
+                               .window = window,
+                               .threads = pool_.threads()});
+  found->is_current = true;
+  return found->plan;
 }
 
 void CpuBackend::segment(const AttentionCall& call, const AttentionPlan::Piece& piece,
@@ -53,11 +65,12 @@ void CpuBackend::segment(const AttentionCall& call, const AttentionPlan::Piece& 
       .group = piece.heads,
       .head_dim = pool.shape.head_dim,
       .position = batch_.position(piece.row),
+      .window = call.layer.window,
       .segment = index,
-      .scale = call.scale,
+      .scale = call.layer.scale,
       .blocks = batch_.blocks(slice),
-      .keys = pool.keys<uint16_t>(call.layer, piece.kv_head),
-      .values = pool.values<uint16_t>(call.layer, piece.kv_head),
+      .keys = pool.keys<uint16_t>(call.layer.index, piece.kv_head),
+      .values = pool.values<uint16_t>(call.layer.index, piece.kv_head),
       .block_stride = pool.layout.block_bytes / sizeof(uint16_t)};
   ops_.attention_segment(tile, partials, scratch);
 }
@@ -69,8 +82,8 @@ void CpuBackend::attend(const AttentionCall& call, const AttentionPlan::Piece& p
   const size_t stride = partial_floats(head_dim);
   float* state = scratch + attention_scratch_floats(kAttentionQueriesMax, head_dim);
   float* next = state + size_t{kAttentionQueriesMax} * stride;
-  segment(call, piece, 0, state, scratch);
-  for (uint32_t s = 1; s < piece.segments; ++s) {
+  segment(call, piece, piece.first_segment, state, scratch);
+  for (uint32_t s = piece.first_segment + 1; s < piece.end_segment; ++s) {
     segment(call, piece, s, next, scratch);
     for (uint32_t q = 0; q < queries; ++q)
       ops_.attention_merge(state + q * stride, next + q * stride, head_dim);
@@ -78,12 +91,13 @@ void CpuBackend::attend(const AttentionCall& call, const AttentionPlan::Piece& p
   finish(call, piece, state);
 }
 
-void CpuBackend::merge_and_finish(const AttentionCall& call, const AttentionPlan::Piece& piece) {
+void CpuBackend::merge_and_finish(const AttentionCall& call, AttentionPlan& plan,
+                                  const AttentionPlan::Piece& piece) {
   const uint32_t head_dim = call.pool->shape.head_dim;
   const size_t stride = partial_floats(head_dim);
-  float* state = plan_.partials(piece, 0);
-  for (uint32_t s = 1; s < piece.segments; ++s) {
-    const float* next = plan_.partials(piece, s);
+  float* state = plan.partials(piece, piece.first_segment);
+  for (uint32_t s = piece.first_segment + 1; s < piece.end_segment; ++s) {
+    const float* next = plan.partials(piece, s);
     for (uint32_t q = 0; q < piece.rows * piece.heads; ++q)
       ops_.attention_merge(state + q * stride, next + q * stride, head_dim);
   }

@@ -138,9 +138,9 @@ Status CpuBackend::prepare(uint32_t rows_max) {
   return ok_status();
 }
 
-void CpuBackend::set_batch(const Batch& batch, RopeHandle rope) {
-  batch_.set(batch, ropes_.get(rope));
-  plan_is_current_ = false;
+void CpuBackend::set_batch(const Batch& batch, std::span<const RopeHandle> ropes) {
+  batch_.set(batch, ropes, ropes_);
+  for (WindowPlan& plan : plans_) plan.is_current = false;
 }
 
 void CpuBackend::embed(EmbeddingHandle table, Rows out) {
@@ -202,11 +202,13 @@ void CpuBackend::linear(std::span<const LinearHandle> weights, Rows in, std::spa
   });
 }
 
-void CpuBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint32_t layer) {
+void CpuBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const AttentionLayer& layer) {
   const KvPool& pool = kv_pools_.get(kv);
   const uint32_t head_dim = pool.shape.head_dim;
-  const RopeTable& rope = batch_.rope();
-  TROUPE_ASSERT(layer < pool.shape.layers && head_dim == rope.head_dim, layer, head_dim,
+  const HostRotations& rotations = batch_.rotations(layer.rope);
+  const RopeTable& rope = rotations.rope();
+  const auto rotate = rope.pairs == RopePairs::kAdjacent ? ops_.rotate : ops_.rotate_halves;
+  TROUPE_ASSERT(layer.index < pool.shape.layers && head_dim == rope.head_dim, layer.index, head_dim,
                 rope.head_dim);
   TROUPE_ASSERT(q.rows == batch_.rows() && k.rows == q.rows && v.rows == q.rows, q.rows, k.rows,
                 v.rows, batch_.rows());
@@ -219,7 +221,7 @@ void CpuBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint32_t la
     for (uint32_t r = begin; r < end; ++r) {
       const auto rotate_heads = [&](float* row, uint32_t width) {
         for (uint32_t d = 0; d < width; d += head_dim)
-          ops_.rotate(row + d, batch_.cosines(r), batch_.sines(r), rope.rotated_dim);
+          rotate(row + d, rotations.cosines(r), rotations.sines(r), rope.rotated_dim);
       };
       float* key_row = key + size_t{r} * k.width;
       rotate_heads(query + size_t{r} * q.width, q.width);
@@ -228,15 +230,16 @@ void CpuBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint32_t la
       const uint32_t token = batch_.position(r) % kBlockTokens;
       for (uint32_t h = 0; h < pool.shape.kv_heads; ++h) {
         ops_.store_key(key_row + size_t{h} * head_dim, head_dim, token,
-                       pool.keys<uint16_t>(layer, h) + block);
+                       pool.keys<uint16_t>(layer.index, h) + block);
         ops_.store_value(value + size_t{r} * v.width + size_t{h} * head_dim, head_dim, token,
-                         pool.values<uint16_t>(layer, h) + block);
+                         pool.values<uint16_t>(layer.index, h) + block);
       }
     }
   });
 }
 
-void CpuBackend::swiglu(Rows gate, Rows up, Rows out) {
+void CpuBackend::gated(void (*task)(const float*, const float*, size_t, float*), Rows gate, Rows up,
+                       Rows out) {
   TROUPE_ASSERT(gate.rows == up.rows && gate.rows == out.rows && gate.width == up.width &&
                     gate.width == out.width,
                 gate.rows, up.rows, out.rows, gate.width, up.width, out.width);
@@ -245,7 +248,31 @@ void CpuBackend::swiglu(Rows gate, Rows up, Rows out) {
   float* to = buffers_.floats(out);
   over_rows(gate.rows, gate.width, [&](uint32_t begin, uint32_t end) {
     const size_t first = size_t{begin} * gate.width;
-    ops_.swiglu(a + first, b + first, size_t{end - begin} * gate.width, to + first);
+    task(a + first, b + first, size_t{end - begin} * gate.width, to + first);
+  });
+}
+
+void CpuBackend::swiglu(Rows gate, Rows up, Rows out) {
+  gated(ops_.swiglu, gate, up, out);
+}
+
+void CpuBackend::geglu(Rows gate, Rows up, Rows out) {
+  gated(ops_.geglu, gate, up, out);
+}
+
+void CpuBackend::add_vector(Rows x, VectorHandle vector) {
+  const std::span<const float> from = tensors_.vector(vector);
+  TROUPE_ASSERT(x.width == from.size(), x.width, from.size());
+  float* to = buffers_.floats(x);
+  over_rows(x.rows, x.width, [&](uint32_t begin, uint32_t end) {
+    for (size_t r = begin; r < end; ++r) ops_.add(to + r * x.width, from.data(), x.width);
+  });
+}
+
+void CpuBackend::scale(Rows x, float factor) {
+  float* to = buffers_.floats(x);
+  over_rows(x.rows, x.width, [&](uint32_t begin, uint32_t end) {
+    ops_.scale(to + size_t{begin} * x.width, factor, size_t{end - begin} * x.width);
   });
 }
 

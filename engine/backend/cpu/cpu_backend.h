@@ -53,14 +53,17 @@ class CpuBackend final : public Backend {
   void copy_block(KvHandle kv, BlockIndex from, BlockIndex to) override;
 
   [[nodiscard]] Status prepare(uint32_t rows_max) override;
-  void set_batch(const Batch& batch, RopeHandle rope) override;
+  void set_batch(const Batch& batch, std::span<const RopeHandle> ropes) override;
   void embed(EmbeddingHandle table, Rows out) override;
   void rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) override;
   void linear(std::span<const LinearHandle> weights, Rows in, std::span<const Rows> out) override;
-  void rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint32_t layer) override;
-  void attention(Rows q, KvHandle kv, uint32_t layer, Rows out) override;
+  void rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const AttentionLayer& layer) override;
+  void attention(Rows q, KvHandle kv, const AttentionLayer& layer, Rows out) override;
   void swiglu(Rows gate, Rows up, Rows out) override;
+  void geglu(Rows gate, Rows up, Rows out) override;
   void add(Rows x, Rows y) override;
+  void add_vector(Rows x, VectorHandle vector) override;
+  void scale(Rows x, float factor) override;
   void gather_rows(Rows in, std::span<const uint32_t> indices, Rows out) override;
 
  private:
@@ -69,8 +72,14 @@ class CpuBackend final : public Backend {
     const float* query;
     float* out;
     const KvPool* pool;
-    uint32_t layer, width, group;
-    float scale;
+    AttentionLayer layer;
+    uint32_t width, group;
+  };
+  // The plan of the batch's attention in layers of one window.
+  struct WindowPlan {
+    uint32_t window = 0;
+    AttentionPlan plan;
+    bool is_current = false;  // built for the batch
   };
 
   // Runs task(begin, end) over `rows`, on all threads when they hold enough floats to be worth it.
@@ -81,10 +90,15 @@ class CpuBackend final : public Backend {
     else
       pool_.split(rows, 1, task);
   }
+  // `task` is ops.swiglu or ops.geglu.
+  void gated(void (*task)(const float*, const float*, size_t, float*), Rows gate, Rows up,
+             Rows out);
+  [[nodiscard]] AttentionPlan& plan_for(const AttentionCall& call);
   void segment(const AttentionCall& call, const AttentionPlan::Piece& piece, uint32_t index,
                float* partials, float* scratch) const;
   void attend(const AttentionCall& call, const AttentionPlan::Piece& piece, float* scratch);
-  void merge_and_finish(const AttentionCall& call, const AttentionPlan::Piece& piece);
+  void merge_and_finish(const AttentionCall& call, AttentionPlan& plan,
+                        const AttentionPlan::Piece& piece);
   void finish(const AttentionCall& call, const AttentionPlan::Piece& piece,
               const float* partials) const;
 
@@ -104,8 +118,7 @@ class CpuBackend final : public Backend {
   uint32_t inputs_max_ = 0;  // of all linear layers
   uint64_t linear_bytes_ = 0;
   std::unique_ptr<QuantizedActivations> quantized_;
-  AttentionPlan plan_;
-  bool plan_is_current_ = false;        // built for the batch
+  std::vector<WindowPlan> plans_;       // one or two
   std::vector<AlignedBuffer> scratch_;  // per thread
   uint64_t events_ = 0;
 };

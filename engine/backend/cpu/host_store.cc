@@ -120,7 +120,8 @@ Result<RopeHandle> HostRopes::add(const RopeParameters& parameters) {
   const size_t pairs = parameters.rotated_dim / 2;
   const std::span<const float> factors = parameters.frequency_factors;
   TROUPE_ASSERT(factors.empty() || factors.size() == pairs, factors.size(), pairs);
-  RopeTable table{parameters.head_dim, parameters.rotated_dim, std::vector<double>(pairs)};
+  RopeTable table{parameters.head_dim, parameters.rotated_dim, parameters.pairs,
+                  std::vector<double>(pairs)};
   rope_frequencies(parameters.base, parameters.linear_scale,
                    factors.empty() ? nullptr : factors.data(), parameters.rotated_dim,
                    table.frequencies.data());
@@ -166,14 +167,25 @@ void HostKvPools::copy_block(KvHandle handle, BlockIndex from, BlockIndex to) co
   }
 }
 
-void HostBatch::set(const Batch& batch, const RopeTable& rope) {
+void HostRotations::set(RopeHandle handle, const RopeTable& rope,
+                        std::span<const uint32_t> positions) {
+  handle_ = handle;
   rope_ = &rope;
+  angles_.resize(size_t{2} * positions.size() * rope.rotated_dim);
+  for (size_t row = 0; row < positions.size(); ++row) {
+    float* angles = &angles_[size_t{2} * row * rope.rotated_dim];
+    rope_angles(positions[row], rope.frequencies.data(), rope.rotated_dim, rope.pairs, angles,
+                angles + rope.rotated_dim);
+  }
+}
+
+void HostBatch::set(const Batch& batch, std::span<const RopeHandle> ropes,
+                    const HostRopes& tables) {
   tokens_.assign(batch.tokens.begin(), batch.tokens.end());
   slices_.clear();
   block_table_.clear();
   positions_.resize(tokens_.size());
   row_blocks_.resize(tokens_.size());
-  angles_.resize(size_t{2} * tokens_.size() * rope.rotated_dim);
   uint32_t row = 0;
   for (const BatchSlice& slice : batch.slices) {
     TROUPE_ASSERT(slice.first_row == row && slice.rows > 0, slice.first_row, row, slice.rows);
@@ -186,12 +198,20 @@ void HostBatch::set(const Batch& batch, const RopeTable& rope) {
       TROUPE_ASSERT(row < tokens_.size(), row, tokens_.size());
       positions_[row] = slice.position + r;
       row_blocks_[row] = slice.blocks[positions_[row] / kBlockTokens].value;
-      float* angles = &angles_[size_t{2} * row * rope.rotated_dim];
-      rope_angles(positions_[row], rope.frequencies.data(), rope.rotated_dim, angles,
-                  angles + rope.rotated_dim);
     }
   }
   TROUPE_ASSERT(row == tokens_.size(), row, tokens_.size());
+  rotations_.resize(ropes.size());
+  for (size_t i = 0; i < ropes.size(); ++i)
+    rotations_[i].set(ropes[i], tables.get(ropes[i]), positions_);
+}
+
+const HostRotations& HostBatch::rotations(RopeHandle rope) const {
+  const auto found =
+      std::find_if(rotations_.begin(), rotations_.end(),
+                   [&](const HostRotations& rotations) { return rotations.handle() == rope; });
+  TROUPE_ASSERT(found != rotations_.end(), rope, rotations_.size());
+  return *found;
 }
 
 }  // namespace troupe

@@ -60,6 +60,7 @@ class HostTensors final {
 struct RopeTable {
   uint32_t head_dim = 0;
   uint32_t rotated_dim = 0;
+  RopePairs pairs = RopePairs::kAdjacent;
   std::vector<double> frequencies;
 };
 
@@ -69,7 +70,7 @@ class HostRopes final {
   [[nodiscard]] const RopeTable& get(RopeHandle handle) const;
 
  private:
-  std::deque<RopeTable> ropes_;  // a batch refers to its table
+  std::deque<RopeTable> ropes_;  // a batch refers to its tables
 };
 
 // One KV pool: its shape and, in elements of element_bytes, its strides.
@@ -101,6 +102,23 @@ class HostKvPools final {
   std::vector<KvPool> pools_;
 };
 
+// The rotations of a batch's rows by one table.
+class HostRotations final {
+ public:
+  void set(RopeHandle handle, const RopeTable& rope, std::span<const uint32_t> positions);
+  [[nodiscard]] RopeHandle handle() const { return handle_; }
+  [[nodiscard]] const RopeTable& rope() const { return *rope_; }
+  [[nodiscard]] const float* cosines(uint32_t row) const {
+    return &angles_[size_t{2} * row * rope_->rotated_dim];
+  }
+  [[nodiscard]] const float* sines(uint32_t row) const { return cosines(row) + rope_->rotated_dim; }
+
+ private:
+  RopeHandle handle_;
+  const RopeTable* rope_ = nullptr;
+  std::vector<float> angles_;  // [row][cosine | sine][rotated_dim]
+};
+
 // A batch with its spans turned into memory of its own, and the rotations of its rows.
 class HostBatch final {
  public:
@@ -109,7 +127,7 @@ class HostBatch final {
     uint32_t first_block, blocks;  // into block_table
   };
 
-  void set(const Batch& batch, const RopeTable& rope);
+  void set(const Batch& batch, std::span<const RopeHandle> ropes, const HostRopes& tables);
   [[nodiscard]] uint32_t rows() const { return static_cast<uint32_t>(tokens_.size()); }
   [[nodiscard]] TokenId token(uint32_t row) const { return tokens_[row]; }
   [[nodiscard]] std::span<const Slice> slices() const { return slices_; }
@@ -119,20 +137,16 @@ class HostBatch final {
   [[nodiscard]] uint32_t position(uint32_t row) const { return positions_[row]; }
   // The block and the place in it where the row's KV goes.
   [[nodiscard]] uint32_t block(uint32_t row) const { return row_blocks_[row]; }
-  [[nodiscard]] const RopeTable& rope() const { return *rope_; }
-  [[nodiscard]] const float* cosines(uint32_t row) const {
-    return &angles_[size_t{2} * row * rope_->rotated_dim];
-  }
-  [[nodiscard]] const float* sines(uint32_t row) const { return cosines(row) + rope_->rotated_dim; }
+  // One of those that the batch was set with.
+  [[nodiscard]] const HostRotations& rotations(RopeHandle rope) const;
 
  private:
-  const RopeTable* rope_ = nullptr;
   std::vector<TokenId> tokens_;
   std::vector<Slice> slices_;
   std::vector<uint32_t> block_table_;
   std::vector<uint32_t> positions_;
   std::vector<uint32_t> row_blocks_;
-  std::vector<float> angles_;  // [row][cosine | sine][rotated_dim]
+  std::vector<HostRotations> rotations_;
 };
 
 }  // namespace troupe

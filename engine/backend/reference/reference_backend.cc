@@ -103,8 +103,8 @@ Status ReferenceBackend::prepare(uint32_t) {
   return ok_status();
 }
 
-void ReferenceBackend::set_batch(const Batch& batch, RopeHandle rope) {
-  batch_.set(batch, ropes_.get(rope));
+void ReferenceBackend::set_batch(const Batch& batch, std::span<const RopeHandle> ropes) {
+  batch_.set(batch, ropes, ropes_);
 }
 
 void ReferenceBackend::embed(EmbeddingHandle table, Rows out) {
@@ -153,10 +153,13 @@ void ReferenceBackend::linear(std::span<const LinearHandle> weights, Rows in,
   }
 }
 
-void ReferenceBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint32_t layer) {
+void ReferenceBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv,
+                                      const AttentionLayer& layer) {
   const KvPool& pool = kv_pools_.get(kv);
   const uint32_t head_dim = pool.shape.head_dim;
-  const RopeTable& rope = batch_.rope();
+  const HostRotations& rotations = batch_.rotations(layer.rope);
+  const RopeTable& rope = rotations.rope();
+  const auto rotate = rope.pairs == RopePairs::kAdjacent ? ops_.rotate : ops_.rotate_halves;
   TROUPE_ASSERT(q.rows == batch_.rows() && k.rows == q.rows && v.rows == q.rows, q.rows);
   TROUPE_ASSERT(k.width == pool.shape.kv_heads * head_dim && v.width == k.width, k.width, v.width);
   for (uint32_t r = 0; r < q.rows; ++r) {
@@ -164,14 +167,15 @@ void ReferenceBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint3
     float* key = buffers_.floats(k) + size_t{r} * k.width;
     const float* value = buffers_.floats(v) + size_t{r} * v.width;
     for (uint32_t d = 0; d < q.width; d += head_dim)
-      ops_.rotate(query + d, batch_.cosines(r), batch_.sines(r), rope.rotated_dim);
+      rotate(query + d, rotations.cosines(r), rotations.sines(r), rope.rotated_dim);
     for (uint32_t d = 0; d < k.width; d += head_dim)
-      ops_.rotate(key + d, batch_.cosines(r), batch_.sines(r), rope.rotated_dim);
+      rotate(key + d, rotations.cosines(r), rotations.sines(r), rope.rotated_dim);
     const uint32_t token = batch_.position(r) % kBlockTokens;
     const size_t block = batch_.block(r) * pool.layout.block_bytes / sizeof(float);
     for (uint32_t h = 0; h < pool.shape.kv_heads; ++h) {
-      float* keys = pool.keys<float>(layer, h) + block;
-      float* values = pool.values<float>(layer, h) + block + size_t{token} * padded_head(head_dim);
+      float* keys = pool.keys<float>(layer.index, h) + block;
+      float* values =
+          pool.values<float>(layer.index, h) + block + size_t{token} * padded_head(head_dim);
       for (uint32_t d = 0; d < head_dim; ++d) {
         keys[d * kBlockTokens + token] = key[h * head_dim + d];
         values[d] = value[h * head_dim + d];
@@ -180,7 +184,7 @@ void ReferenceBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint3
   }
 }
 
-void ReferenceBackend::attention(Rows q, KvHandle kv, uint32_t layer, Rows out) {
+void ReferenceBackend::attention(Rows q, KvHandle kv, const AttentionLayer& layer, Rows out) {
   const KvPool& pool = kv_pools_.get(kv);
   const uint32_t head_dim = pool.shape.head_dim;
   const uint32_t heads = q.width / head_dim;
@@ -194,13 +198,16 @@ void ReferenceBackend::attention(Rows q, KvHandle kv, uint32_t layer, Rows out) 
         const uint32_t row = slice.first_row + i / heads;
         const uint32_t head = i % heads;
         const size_t at = size_t{row} * q.width + size_t{head} * head_dim;
+        const uint32_t end = batch_.position(row) + 1;
         attend({.query = buffers_.floats(q) + at,
-                .keys = pool.keys<float>(layer, head / group),
-                .values = pool.values<float>(layer, head / group),
+                .keys = pool.keys<float>(layer.index, head / group),
+                .values = pool.values<float>(layer.index, head / group),
                 .blocks = batch_.blocks(slice),
                 .block_stride = pool.layout.block_bytes / sizeof(float),
                 .head_dim = head_dim,
-                .end = batch_.position(row) + 1},
+                .begin = layer.window != 0 && end > layer.window ? end - layer.window : 0,
+                .end = end,
+                .scale = layer.scale},
                weights, buffers_.floats(out) + at);
       }
     });
@@ -208,11 +215,9 @@ void ReferenceBackend::attention(Rows q, KvHandle kv, uint32_t layer, Rows out) 
 }
 
 void ReferenceBackend::attend(const Head& head, std::vector<double>& weights, float* out) const {
-  const uint32_t blocks = (head.end + kBlockTokens - 1) / kBlockTokens;
-  weights.resize(size_t{blocks} * kBlockTokens);
-  const float scale = 1.0F / std::sqrt(static_cast<float>(head.head_dim));
+  weights.resize(head.end);
   double greatest = -std::numeric_limits<double>::infinity();
-  for (uint32_t b = 0; b < blocks; ++b) {
+  for (uint32_t b = head.begin / kBlockTokens; b * kBlockTokens < head.end; ++b) {
     // A block of keys is a linear layer from a query to sixteen scores.
     static_assert(kBlockTokens == kPanel);
     float scores[kPanel];
@@ -224,18 +229,19 @@ void ReferenceBackend::attend(const Head& head, std::vector<double>& weights, fl
                      .x_stride = head.head_dim,
                      .out = scores,
                      .out_stride = kPanel});
-    for (uint32_t t = 0; t < kBlockTokens && b * kBlockTokens + t < head.end; ++t) {
-      weights[b * kBlockTokens + t] = static_cast<double>(scores[t] * scale);
-      greatest = std::max(greatest, weights[b * kBlockTokens + t]);
+    const uint32_t first = b * kBlockTokens;
+    for (uint32_t t = std::max(first, head.begin); t < std::min(first + kPanel, head.end); ++t) {
+      weights[t] = static_cast<double>(scores[t - first] * head.scale);
+      greatest = std::max(greatest, weights[t]);
     }
   }
   double sum = 0.0;
-  for (uint32_t t = 0; t < head.end; ++t) {
+  for (uint32_t t = head.begin; t < head.end; ++t) {
     weights[t] = std::exp(weights[t] - greatest);
     sum += weights[t];
   }
   std::fill_n(out, head.head_dim, 0.0F);
-  for (uint32_t t = 0; t < head.end; ++t) {
+  for (uint32_t t = head.begin; t < head.end; ++t) {
     const float* values = head.values + head.blocks[t / kBlockTokens] * head.block_stride +
                           size_t{t % kBlockTokens} * padded_head(head.head_dim);
     const auto weight = static_cast<float>(weights[t] / sum);
@@ -252,6 +258,33 @@ void ReferenceBackend::swiglu(Rows gate, Rows up, Rows out) {
   float* to = buffers_.floats(out);
   for (size_t i = 0; i < size_t{gate.rows} * gate.width; ++i)
     to[i] = a[i] / (1.0F + std::exp(-a[i])) * b[i];
+}
+
+void ReferenceBackend::geglu(Rows gate, Rows up, Rows out) {
+  TROUPE_ASSERT(gate.rows == up.rows && gate.rows == out.rows && gate.width == up.width &&
+                    gate.width == out.width,
+                gate.rows, up.rows, out.rows, gate.width, up.width, out.width);
+  constexpr double kRoot = 0.7978845608028654;  // sqrt(2 / pi)
+  const float* a = buffers_.floats(gate);
+  const float* b = buffers_.floats(up);
+  float* to = buffers_.floats(out);
+  for (size_t i = 0; i < size_t{gate.rows} * gate.width; ++i) {
+    const auto x = static_cast<double>(a[i]);
+    const double gelu = 0.5 * x * (1.0 + std::tanh(kRoot * (x + 0.044715 * x * x * x)));
+    to[i] = static_cast<float>(gelu) * b[i];
+  }
+}
+
+void ReferenceBackend::add_vector(Rows x, VectorHandle vector) {
+  const std::span<const float> from = tensors_.vector(vector);
+  TROUPE_ASSERT(x.width == from.size(), x.width, from.size());
+  float* to = buffers_.floats(x);
+  for (size_t i = 0; i < size_t{x.rows} * x.width; ++i) to[i] += from[i % x.width];
+}
+
+void ReferenceBackend::scale(Rows x, float factor) {
+  float* to = buffers_.floats(x);
+  for (size_t i = 0; i < size_t{x.rows} * x.width; ++i) to[i] *= factor;
 }
 
 void ReferenceBackend::add(Rows x, Rows y) {

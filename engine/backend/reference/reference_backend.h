@@ -46,14 +46,17 @@ class ReferenceBackend final : public Backend {
   void copy_block(KvHandle kv, BlockIndex from, BlockIndex to) override;
 
   [[nodiscard]] Status prepare(uint32_t rows_max) override;
-  void set_batch(const Batch& batch, RopeHandle rope) override;
+  void set_batch(const Batch& batch, std::span<const RopeHandle> ropes) override;
   void embed(EmbeddingHandle table, Rows out) override;
   void rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) override;
   void linear(std::span<const LinearHandle> weights, Rows in, std::span<const Rows> out) override;
-  void rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, uint32_t layer) override;
-  void attention(Rows q, KvHandle kv, uint32_t layer, Rows out) override;
+  void rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const AttentionLayer& layer) override;
+  void attention(Rows q, KvHandle kv, const AttentionLayer& layer, Rows out) override;
   void swiglu(Rows gate, Rows up, Rows out) override;
+  void geglu(Rows gate, Rows up, Rows out) override;
   void add(Rows x, Rows y) override;
+  void add_vector(Rows x, VectorHandle vector) override;
+  void scale(Rows x, float factor) override;
   void gather_rows(Rows in, std::span<const uint32_t> indices, Rows out) override;
 
  private:
@@ -62,14 +65,15 @@ class ReferenceBackend final : public Backend {
     uint32_t inputs, outputs;
     std::vector<float> panels;
   };
-  // One query head of one row over [0, end).
+  // One query head of one row over [begin, end).
   struct Head {
     const float* query;
     const float* keys;    // [dim][token] per block
     const float* values;  // [token][padded dim] per block
     const uint32_t* blocks;
     size_t block_stride;
-    uint32_t head_dim, end;
+    uint32_t head_dim, begin, end;
+    float scale;
   };
 
   void attend(const Head& head, std::vector<double>& weights, float* out) const;

@@ -11,7 +11,7 @@
 
 #include "engine/tokenizer/gguf_tokenizer.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "tests/unit/engine/model/llama_fixture.h"
+#include "tests/unit/engine/model/decoder_fixture.h"
 
 namespace troupe::test {
 namespace {
@@ -28,7 +28,7 @@ class Scorer {
   Scorer(const GgufFile& file, std::unique_ptr<Backend> backend)
       : backend_(std::move(backend)),
         description_(must(read_model(file))),
-        model_(must(LlamaModel::load(file, description_, *backend_))),
+        model_(must(DecoderModel::load(file, description_, *backend_))),
         activations_(must(model_->make_activations(kWindow, kLogitsRows))),
         kv_(must(backend_->allocate_kv({.layers = description_.config.layers,
                                         .kv_heads = description_.config.kv_heads,
@@ -59,8 +59,8 @@ class Scorer {
  private:
   std::unique_ptr<Backend> backend_;
   ModelDescription description_;
-  std::unique_ptr<LlamaModel> model_;
-  LlamaActivations activations_;
+  std::unique_ptr<DecoderModel> model_;
+  DecoderActivations activations_;
   KvHandle kv_;
   BufferHandle host_;
   std::vector<BlockIndex> blocks_;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "tests/support/gguf_writer.h"
-#include "tests/unit/engine/model/llama_fixture.h"
+#include "tests/unit/engine/model/decoder_fixture.h"
 
 namespace troupe::test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "engine/tokenizer/gguf_tokenizer.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "tests/unit/engine/model/llama_fixture.h"
+#include "tests/unit/engine/model/decoder_fixture.h"
 
 namespace troupe::test {
 namespace {

@@ -14,6 +14,7 @@ namespace {
 // shows.
 struct Sequence {
   uint32_t head_dim, tokens;
+  uint32_t window = 0;
   std::vector<uint32_t> blocks;
   std::vector<uint16_t> storage;
   std::vector<float> keys, values;  // as stored, [token][dim]
@@ -38,6 +39,15 @@ struct Sequence {
     for (float& v : values) v = f16_to_f32(f32_to_f16(v));
   }
 
+  // Tokens before `begin` are gone: blocks that hold no other ones belong to somebody else, who has
+  // written NaN into them, and so does their place in the table.
+  void forget(uint32_t begin) {
+    for (uint32_t b = 0; b < begin / 16; ++b) {
+      std::fill_n(storage.data() + blocks[b] * block_stride, block_stride, 0x7E00);
+      blocks[b] = ~0U;
+    }
+  }
+
   [[nodiscard]] AttentionTile tile(const float* query, size_t stride, uint32_t rows, uint32_t group,
                                    uint32_t position, uint32_t segment) const {
     AttentionTile tile;
@@ -47,6 +57,7 @@ struct Sequence {
     tile.group = group;
     tile.head_dim = head_dim;
     tile.position = position;
+    tile.window = window;
     tile.segment = segment;
     tile.scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
     tile.blocks = blocks.data();
@@ -82,17 +93,21 @@ void check_formula(const Sequence& sequence, const std::vector<float>& query, ui
   const uint32_t d = sequence.head_dim;
   for (uint32_t q = 0; q < out.size() / d; ++q) {
     std::vector<double> scores(position + q / group + 1);
+    const size_t first = sequence.window == 0 || scores.size() < sequence.window
+                             ? 0
+                             : scores.size() - sequence.window;
     double greatest = -1e300, sum = 0.0;
-    for (size_t t = 0; t < scores.size(); ++t) {
+    for (size_t t = first; t < scores.size(); ++t) {
       for (uint32_t i = 0; i < d; ++i)
         scores[t] += static_cast<double>(query[q * d + i]) * sequence.keys[t * d + i];
       scores[t] /= std::sqrt(static_cast<double>(d));
       greatest = std::max(greatest, scores[t]);
     }
-    for (double& score : scores) sum += score = std::exp(score - greatest);
+    for (size_t t = first; t < scores.size(); ++t)
+      sum += scores[t] = std::exp(scores[t] - greatest);
     for (uint32_t i = 0; i < d; ++i) {
       double exact = 0.0;
-      for (size_t t = 0; t < scores.size(); ++t)
+      for (size_t t = first; t < scores.size(); ++t)
         exact += scores[t] / sum * sequence.values[t * d + i];
       BOOST_REQUIRE_SMALL(out[q * d + i] - exact, 2e-5);
     }
@@ -110,6 +125,7 @@ constexpr Shape kShapes[] = {
     {64, 3, 0, 1},    {64, 3, 15, 1},   {64, 3, 16, 1},   {64, 3, 254, 4}, {64, 3, 255, 1},
     {64, 3, 256, 1},  {64, 3, 511, 2},  {64, 3, 500, 21}, {64, 1, 0, 40},  {80, 4, 31, 5},
     {96, 2, 253, 19}, {128, 8, 250, 8}, {128, 5, 640, 3}, {48, 6, 100, 7}, {128, 7, 1023, 2},
+    {256, 4, 0, 1},   {256, 1, 300, 9},
 };
 
 BOOST_AUTO_TEST_CASE(attention_is_bit_equal_on_every_instruction_set_and_right) {
@@ -125,6 +141,44 @@ BOOST_AUTO_TEST_CASE(attention_is_bit_equal_on_every_instruction_set_and_right) 
       check_same_bits(
           attend(ops_for(isa), sequence, query, 0, shape.rows, shape.group, shape.position),
           expected, "attention at position " + std::to_string(shape.position));
+  }
+}
+
+// Windows shorter and longer than a segment, that begin at edges of blocks and segments and beside
+// them, with tiles whose rows' windows begin in different blocks and segments.
+BOOST_AUTO_TEST_CASE(a_window_is_bit_equal_everywhere_right_and_reads_nothing_behind_it) {
+  struct Windowed {
+    Shape shape;
+    uint32_t window;
+  };
+  constexpr Windowed kWindowed[] = {
+      {{64, 3, 0, 20}, 1},      {{64, 3, 30, 20}, 16},   {{256, 4, 511, 3}, 512},
+      {{64, 1, 700, 40}, 512},  {{24, 2, 255, 17}, 5},   {{256, 4, 1023, 1}, 512},
+      {{32, 8, 600, 5}, 300},   {{64, 2, 767, 2}, 256},  {{64, 2, 768, 1}, 256},
+      {{128, 5, 1000, 9}, 257}, {{64, 3, 500, 21}, 512}, {{16, 1, 900, 64}, 100},
+  };
+  for (const auto& [shape, window] : kWindowed) {
+    Random random(shape.head_dim * 1000 + shape.position);
+    Sequence sequence(shape.head_dim, shape.position + shape.rows, random);
+    sequence.window = window;
+    if (shape.position + 1 > window) sequence.forget(shape.position + 1 - window);
+    const std::vector<float> query =
+        random.floats(size_t{shape.rows} * shape.group * shape.head_dim, 3.0F);
+    const std::vector<float> expected =
+        attend(scalar_ops(), sequence, query, 0, shape.rows, shape.group, shape.position);
+    check_formula(sequence, query, shape.group, shape.position, expected);
+    const std::string what = "window " + std::to_string(window);
+    for (CpuIsa isa : vector_isas()) {
+      const Ops& ops = ops_for(isa);
+      check_same_bits(attend(ops, sequence, query, 0, shape.rows, shape.group, shape.position),
+                      expected, what);
+      std::vector<float> alone;
+      for (uint32_t r = 0; r < shape.rows; ++r) {
+        const auto row = attend(ops, sequence, query, r, 1, shape.group, shape.position);
+        alone.insert(alone.end(), row.begin(), row.end());
+      }
+      check_same_bits(alone, expected, what + ", row by row");
+    }
   }
 }
 

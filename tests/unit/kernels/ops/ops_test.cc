@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "kernels/reference/float16.h"
 #include "kernels/reference/ops_reference.h"
@@ -65,27 +66,82 @@ BOOST_AUTO_TEST_CASE(swiglu_is_bit_equal_and_close_to_its_formula_over_the_whole
   }
 }
 
-BOOST_AUTO_TEST_CASE(add_and_rotate_are_bit_equal_on_every_instruction_set) {
+BOOST_AUTO_TEST_CASE(geglu_is_bit_equal_and_close_to_its_formula_over_the_whole_range) {
+  for (uint32_t width : kWidths) {
+    for (float magnitude : {0.5F, 6.0F, 120.0F}) {
+      Random random(width);
+      std::vector<float> gate = random.floats(width, magnitude);
+      gate[0] = magnitude > 100.0F ? 1e30F : 0.0F;
+      const std::vector<float> up = random.floats(width, 2.0F);
+      std::vector<float> expected(width);
+      scalar_ops().geglu(gate.data(), up.data(), width, expected.data());
+      for (uint32_t i = 0; i < width; ++i) {
+        const double x = gate[i];
+        const double z = 2.0 * std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+        // x (1 + tanh(z / 2)) / 2 without what tanh cancels.
+        const double exact = x / (1.0 + std::exp(-z)) * up[i];
+        // The rounding of z shows in exp(-z): one part in 2^22 for each unit of it.
+        const double bound = 1e-6 * (1.0 + std::abs(std::min(z, 87.0)));
+        BOOST_TEST(std::abs(expected[i] - exact) <= bound * std::abs(exact) + 1e-30);
+      }
+      for (CpuIsa isa : vector_isas()) {
+        std::vector<float> out = gate;
+        ops_for(isa).geglu(out.data(), up.data(), width, out.data());
+        check_same_bits(out, expected, "geglu of width " + std::to_string(width));
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(add_scale_and_rotate_are_bit_equal_on_every_instruction_set) {
   for (uint32_t width : {2U, 8U, 14U, 16U, 18U, 30U, 48U, 64U, 128U}) {
     Random random(width);
     const std::vector<float> x = random.floats(width, 3.0F), y = random.floats(width, 3.0F);
     std::vector<double> frequencies(width / 2);
     std::vector<float> cosines(width), sines(width);
     rope_frequencies(100000.0, 1.0, nullptr, width, frequencies.data());
-    rope_angles(77, frequencies.data(), width, cosines.data(), sines.data());
-    std::vector<float> sum = x, turned = x;
+    rope_angles(77, frequencies.data(), width, RopePairs::kAdjacent, cosines.data(), sines.data());
+    std::vector<float> sum = x, turned = x, scaled = x;
     scalar_ops().add(sum.data(), y.data(), width);
+    scalar_ops().scale(scaled.data(), 25.298221F, width);
+    for (uint32_t i = 0; i < width; ++i) BOOST_TEST(scaled[i] == x[i] * 25.298221F);
     scalar_ops().rotate(turned.data(), cosines.data(), sines.data(), width);
     for (uint32_t i = 0; i < width; i += 2) {  // a turn keeps the length of each pair
       const double before = std::hypot(x[i], x[i + 1]);
       BOOST_TEST(std::abs(std::hypot(turned[i], turned[i + 1]) - before) <= 1e-6 * before);
     }
     for (CpuIsa isa : vector_isas()) {
-      std::vector<float> a = x, b = x;
+      std::vector<float> a = x, b = x, c = x;
       ops_for(isa).add(a.data(), y.data(), width);
+      ops_for(isa).scale(c.data(), 25.298221F, width);
+      check_same_bits(c, scaled, "scale of width " + std::to_string(width));
       ops_for(isa).rotate(b.data(), cosines.data(), sines.data(), width);
       check_same_bits(a, sum, "add of width " + std::to_string(width));
       check_same_bits(b, turned, "rotate of width " + std::to_string(width));
+    }
+  }
+}
+
+// Pairs that stand a half apart turn as the same pairs do side by side.
+BOOST_AUTO_TEST_CASE(rotated_halves_have_the_bits_of_rotated_neighbours_everywhere) {
+  for (uint32_t width : {2U, 8U, 18U, 30U, 32U, 64U, 80U, 128U, 256U}) {
+    Random random(width);
+    const std::vector<float> x = random.floats(width, 3.0F);
+    std::vector<double> frequencies(width / 2);
+    std::vector<float> cosines(width), sines(width), neighbours(width), expected(width);
+    rope_frequencies(1'000'000.0, 1.0, nullptr, width, frequencies.data());
+    rope_angles(77, frequencies.data(), width, RopePairs::kAdjacent, cosines.data(), sines.data());
+    const auto half = [&](uint32_t i) { return i / 2 + i % 2 * (width / 2); };
+    for (uint32_t i = 0; i < width; ++i) neighbours[i] = x[half(i)];
+    scalar_ops().rotate(neighbours.data(), cosines.data(), sines.data(), width);
+    for (uint32_t i = 0; i < width; ++i) expected[half(i)] = neighbours[i];
+    rope_angles(77, frequencies.data(), width, RopePairs::kHalves, cosines.data(), sines.data());
+    std::vector<CpuIsa> isas = vector_isas();
+    isas.push_back(CpuIsa::kScalar);
+    for (CpuIsa isa : isas) {
+      std::vector<float> out = x;
+      ops_for(isa).rotate_halves(out.data(), cosines.data(), sines.data(), width);
+      check_same_bits(out, expected, "rotate_halves of width " + std::to_string(width));
     }
   }
 }
@@ -97,7 +153,8 @@ BOOST_AUTO_TEST_CASE(angles_of_rope_are_right_at_every_position_of_a_long_contex
   for (uint32_t i = 0; i < 32; ++i)
     BOOST_TEST(std::abs(frequencies[i] / std::pow(500000.0, -2.0 * i / 64) - 1.0) < 1e-14);
   for (uint32_t position : {0U, 1U, 2U, 3U, 5U, 100U, 8191U, 131071U, 67108863U}) {
-    rope_angles(position, frequencies.data(), 64, cosines.data(), sines.data());
+    rope_angles(position, frequencies.data(), 64, RopePairs::kAdjacent, cosines.data(),
+                sines.data());
     for (uint32_t i = 0; i < 32; ++i) {
       const double angle = position * frequencies[i];
       BOOST_TEST(std::abs(cosines[2 * i] - std::cos(angle)) < 1e-7);

@@ -221,6 +221,8 @@ BOOST_AUTO_TEST_CASE(attention_reads_what_earlier_batches_stored_and_copied_bloc
         backend
             ->allocate_kv({.layers = kLayers, .kv_heads = kKvHeads, .head_dim = kDim, .blocks = 8})
             .value();
+    const AttentionLayer layer{
+        .index = 1, .rope = rope, .scale = 1.0F / std::sqrt(static_cast<float>(kDim))};
     const KvLayout layout = backend->kv_layout(kv);
     BOOST_TEST(layout.head_bytes == 16U * 32U * layout.element_bytes);
     BOOST_TEST(layout.block_bytes == 2U * kKvHeads * layout.head_bytes);
@@ -234,11 +236,12 @@ BOOST_AUTO_TEST_CASE(attention_reads_what_earlier_batches_stored_and_copied_bloc
         return device.rows(rows, width, {all.begin() + begin * width, all.begin() + end * width});
       };
       const BatchSlice slice{0, rows, begin, blocks};
-      backend->set_batch({.tokens = {tokens.data(), rows}, .slices = {&slice, 1}}, rope);
+      backend->set_batch({.tokens = {tokens.data(), rows}, .slices = {&slice, 1}},
+                         std::array{rope});
       const Rows query = part(q, kHeads * kDim);
-      backend->rope_and_store(query, part(k, kKvHeads * kDim), part(v, kKvHeads * kDim), kv, 1);
+      backend->rope_and_store(query, part(k, kKvHeads * kDim), part(v, kKvHeads * kDim), kv, layer);
       const Rows to = device.rows(rows, kHeads * kDim);
-      backend->attention(query, kv, 1, to);
+      backend->attention(query, kv, layer, to);
       const std::vector<float> values = device.read(to);
       out.insert(out.end(), values.begin(), values.end());
     };

@@ -1,6 +1,8 @@
 #pragma once
-// The Llama family on a Backend: weights uploaded once from a GGUF file, and the forward pass of
-// one batch. Holds handles only; knows nothing of sequences, scheduling or sampling.
+// A decoder on a Backend: weights uploaded once from a GGUF file, and the forward pass of one
+// batch, the same for all families. What differs between them is in ModelConfig and in which
+// tensors are there (engine/model/architectures). Holds handles only; knows nothing of sequences,
+// scheduling or sampling.
 
 #include <cstdint>
 #include <functional>
@@ -22,7 +24,7 @@ using LoadProgress = std::function<void(uint64_t done_bytes, uint64_t total_byte
 using LayerStored = std::function<void(uint32_t layer)>;
 
 // The intermediate rows of one pass, allocated once for `rows_max` rows.
-struct LlamaActivations {
+struct DecoderActivations {
   uint32_t rows_max = 0;
   uint32_t logits_rows_max = 0;
   BufferHandle residual;   // [rows][width]
@@ -35,32 +37,31 @@ struct LlamaActivations {
 };
 
 // Not movable: Executor and backend refer to it.
-class LlamaModel {
+class DecoderModel {
  public:
   // Uploads every weight of `file` into `backend`. The file's pages are given back to the system
   // as they are uploaded, except those of the embedding table, of which a lookup reads one row; so
   // `file` and `backend` must outlive the model; `description` is read_model(file).
   // kUnsupported, kDataLoss, kResourceExhausted: from the backend; messages name the tensor.
-  [[nodiscard]] static Result<std::unique_ptr<LlamaModel>> load(const GgufFile& file,
-                                                                const ModelDescription& description,
-                                                                Backend& backend,
-                                                                const LoadProgress& progress = {});
+  [[nodiscard]] static Result<std::unique_ptr<DecoderModel>> load(
+      const GgufFile& file, const ModelDescription& description, Backend& backend,
+      const LoadProgress& progress = {});
 
-  LlamaModel(const LlamaModel&) = delete;
-  LlamaModel& operator=(const LlamaModel&) = delete;
+  DecoderModel(const DecoderModel&) = delete;
+  DecoderModel& operator=(const DecoderModel&) = delete;
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
 
-  [[nodiscard]] Result<LlamaActivations> make_activations(uint32_t rows_max,
-                                                          uint32_t logits_rows_max) const;
-  void release(const LlamaActivations& activations) const;
+  [[nodiscard]] Result<DecoderActivations> make_activations(uint32_t rows_max,
+                                                            uint32_t logits_rows_max) const;
+  void release(const DecoderActivations& activations) const;
   // Bytes that make_activations() takes.
   [[nodiscard]] static uint64_t activation_bytes(const ModelConfig& config, uint32_t rows_max,
                                                  uint32_t logits_rows_max);
 
   // Enqueues the pass over `batch` through all layers, storing KV; leaves the rows before the final
   // norm in activations.residual. batch.tokens.size() <= rows_max.
-  void forward(const Batch& batch, KvHandle kv, const LlamaActivations& activations,
+  void forward(const Batch& batch, KvHandle kv, const DecoderActivations& activations,
                const LayerStored& stored = {}) const;
 
   // Enqueues gathering `rows` (indices into the batch's rows of the latest forward()), at most
@@ -69,21 +70,36 @@ class LlamaModel {
 
   // Enqueues the logits of `rows` (indices into the batch's rows of the latest forward()), at most
   // logits_rows_max, into activations.logits.
-  void logits(std::span<const uint32_t> rows, const LlamaActivations& activations) const;
+  void logits(std::span<const uint32_t> rows, const DecoderActivations& activations) const;
 
  private:
+  // Vectors that the family does not have keep the value 0.
   struct Layer {
     VectorHandle attn_norm, ffn_norm;
     LinearHandle query, key, value, output;
     LinearHandle gate, up, down;
+    VectorHandle query_bias, key_bias, value_bias;
+    VectorHandle query_norm, key_norm;
+    VectorHandle attn_post_norm, ffn_post_norm;
   };
 
-  LlamaModel(const ModelConfig& config, Backend& backend) : config_(config), backend_(backend) {}
+  // The two halves of a layer, from activations.normed to activations.projected.
+  void attend(uint32_t index, KvHandle kv, uint32_t rows, const DecoderActivations& activations,
+              const LayerStored& stored) const;
+  void feed_forward(const Layer& layer, uint32_t rows, const DecoderActivations& activations) const;
+  // Makes the rows' heads, each one a row of its own, of the root mean square that `norm` says.
+  void norm_heads(Rows rows, VectorHandle norm) const;
+  [[nodiscard]] AttentionLayer attention_layer(uint32_t index) const;
+
+  DecoderModel(const ModelConfig& config, Backend& backend) : config_(config), backend_(backend) {}
+
+  [[nodiscard]] Status make_ropes();
 
   const ModelConfig config_;
   Backend& backend_;
   EmbeddingHandle embedding_;
   RopeHandle rope_;
+  RopeHandle window_rope_;  // of windowed layers; 0 where there are none
   std::vector<Layer> layers_;
   VectorHandle final_norm_;
   LinearHandle head_;

@@ -14,9 +14,9 @@
 #include "engine/backend/backend.h"
 #include "engine/backend/cpu/cpu_backend.h"
 #include "engine/backend/reference/reference_backend.h"
+#include "engine/model/decoder_model.h"
 #include "engine/model/executor.h"
 #include "engine/model/gguf_file.h"
-#include "engine/model/llama.h"
 #include "engine/model/model_config.h"
 #include "engine/sample/sampler.h"
 
@@ -45,13 +45,13 @@ class LoadedModel {
               const ExecutorLimits& limits)
       : backend(std::move(backend_in)),
         description(must(read_model(file))),
-        model(must(LlamaModel::load(file, description, *backend))),
+        model(must(DecoderModel::load(file, description, *backend))),
         sampler(description.config.vocab, {}),
         executor(must(Executor::make(*backend, *model, sampler, clock, limits))) {}
 
   std::unique_ptr<Backend> backend;
   ModelDescription description;
-  std::unique_ptr<LlamaModel> model;
+  std::unique_ptr<DecoderModel> model;
   Sampler sampler;
   ManualClock clock;
   std::unique_ptr<Executor> executor;

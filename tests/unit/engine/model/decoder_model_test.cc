@@ -1,14 +1,14 @@
 // "Same request, same tokens" on tiny random models: every instruction set, thread count, batch and
 // chunking gives the same token ids and the same bits of every log-probability.
 
-#include "engine/model/llama.h"
+#include "engine/model/decoder_model.h"
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <random>
 
 #include "tests/support/gguf_writer.h"
-#include "tests/unit/engine/model/llama_fixture.h"
+#include "tests/unit/engine/model/decoder_fixture.h"
 
 namespace troupe::test {
 namespace {
@@ -154,12 +154,12 @@ BOOST_AUTO_TEST_CASE(loading_reports_all_bytes_and_keeps_no_second_copy_of_a_tie
     const ModelDescription description = must(read_model(*file));
     CpuBackend backend({.threads = 1, .isa = CpuIsa::kScalar});
     uint64_t last = 0, total = 0;
-    const auto model = must(LlamaModel::load(*file, description, backend,
-                                             [&](uint64_t done_bytes, uint64_t total_bytes) {
-                                               BOOST_TEST(done_bytes > last);
-                                               last = done_bytes;
-                                               total = total_bytes;
-                                             }));
+    const auto model = must(DecoderModel::load(*file, description, backend,
+                                               [&](uint64_t done_bytes, uint64_t total_bytes) {
+                                                 BOOST_TEST(done_bytes > last);
+                                                 last = done_bytes;
+                                                 total = total_bytes;
+                                               }));
     BOOST_TEST(last == total);
     weights[i] = backend.weight_bytes();
   }

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/logprobs/fp32.json: next-token log-probabilities in fp32 arithmetic.
+"""Writes tests/golden/logprobs/: next-token log-probabilities of a shipped model in fp32 arithmetic.
 
     python3 -m venv venv && venv/bin/pip install xllamacpp gguf numpy
     venv/bin/python tools/make_logprob_goldens.py models/SmolLM2-135M-Instruct.Q4_1.gguf
+    venv/bin/python tools/make_logprob_goldens.py models/gemma-3-270m-Q4_K_M.gguf
 
 The model's weights are de-quantised into an F32 file, which llama.cpp runs with an F32 KV cache and
 without flash attention, so that nothing in it is rounded to less than fp32. A float64 forward pass
-in numpy, below, then scores the same tokens: the largest difference is stored with the data, and
-one above 5e-4 is an error.
+in numpy (tools/independent_decoder.py) then scores the same tokens: the largest difference is stored
+with the data, and one above 5e-4 is an error.
 """
 
 import codecs
@@ -20,10 +21,10 @@ import tempfile
 import gguf
 import numpy as np
 import xllamacpp
+from independent_decoder import IndependentDecoder
 from llama_server import LlamaServer, version
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "tests/golden/logprobs/fp32.json"
-POSITIONS = 64
+GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "tests/golden"
 ALTERNATIVES = 20
 
 
@@ -33,7 +34,7 @@ def chat(user, system="You are a helpful AI assistant named SmolLM, trained by H
     return told + "<|im_start|>assistant\n"
 
 
-PROMPTS = [
+SMOLLM2 = [
     ("story", "Once upon a time, in a small village by the sea, there lived"),
     (
         "science",
@@ -54,6 +55,18 @@ PROMPTS = [
     ("chat code", chat("Write a Python function that tells whether a string is a palindrome.")),
     ("chat list", chat("Ten ideas for a rainy Sunday? 😀", "Answer with a numbered list.")),
 ]
+
+# No chat: it is the model before instruction tuning. The last one is longer than the window of 512
+# tokens, and crosses it again while it is continued.
+MIXED = (GOLDEN / "eval_text/mixed.txt").read_text(encoding="utf-8")
+GEMMA3 = [*SMOLLM2[:9:2], ("long", MIXED[:2200])]
+
+# Of each architecture: the file, positions per prompt, tokens that a prompt and its continuation
+# take at most, prompts.
+KINDS = {
+    "llama": ("fp32.json", 64, 256, SMOLLM2),
+    "gemma3": ("gemma3_fp32.json", 24, 1024, GEMMA3),
+}
 
 
 def write_f32(reader, path):
@@ -76,83 +89,37 @@ def write_f32(reader, path):
     writer.close()
 
 
-class Float64Model:
-    """The llama architecture, straight from its formulas, in float64."""
-
-    def __init__(self, reader):
-        number = lambda key: reader.fields["llama." + key].contents()
-        self.layers = number("block_count")
-        self.heads = number("attention.head_count")
-        self.kv_heads = number("attention.head_count_kv")
-        self.epsilon = number("attention.layer_norm_rms_epsilon")
-        self.rope_base = number("rope.freq_base")
-        self.weights = {
-            t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in reader.tensors
-        }
-
-    def weight(self, name):
-        return self.weights[name + ".weight"].astype(np.float64)
-
-    def norm(self, x, name):
-        mean_square = np.mean(x * x, axis=-1, keepdims=True)
-        return x / np.sqrt(mean_square + self.epsilon) * self.weight(name)
-
-    def rope(self, x):
-        """Rotates neighbours (0, 1), (2, 3), … of each head; x is [token, head, dim]."""
-        dim = x.shape[-1]
-        angles = np.arange(x.shape[0])[:, None] * self.rope_base ** (-np.arange(0, dim, 2) / dim)
-        cos, sin = np.cos(angles)[:, None, :], np.sin(angles)[:, None, :]
-        even, odd = x[..., 0::2], x[..., 1::2]
-        return np.stack([even * cos - odd * sin, even * sin + odd * cos], axis=-1).reshape(x.shape)
-
-    def attention(self, x, block):
-        count = x.shape[0]
-        project = lambda name, heads: (x @ self.weight(block + name).T).reshape(count, heads, -1)
-        q = self.rope(project("attn_q", self.heads))
-        k = self.rope(project("attn_k", self.kv_heads)).repeat(self.heads // self.kv_heads, axis=1)
-        v = project("attn_v", self.kv_heads).repeat(self.heads // self.kv_heads, axis=1)
-        scores = np.einsum("qhd,khd->hqk", q, k) / np.sqrt(q.shape[-1])
-        scores += np.triu(np.full((count, count), -np.inf), 1)
-        scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        scores /= scores.sum(axis=-1, keepdims=True)
-        mixed = np.einsum("hqk,khd->qhd", scores, v).reshape(count, -1)
-        return mixed @ self.weight(block + "attn_output").T
-
-    def logprobs(self, tokens, first):
-        """[token, vocabulary]: of what follows each token from the first-th on."""
-        embedding = self.weights["token_embd.weight"].astype(np.float64)
-        x = embedding[tokens]
-        for layer in range(self.layers):
-            block = f"blk.{layer}."
-            x = x + self.attention(self.norm(x, block + "attn_norm"), block)
-            h = self.norm(x, block + "ffn_norm")
-            gate = h @ self.weight(block + "ffn_gate").T
-            up = h @ self.weight(block + "ffn_up").T
-            x = x + (gate / (1 + np.exp(-gate)) * up) @ self.weight(block + "ffn_down").T
-        tied = self.weights["token_embd.weight"]
-        output = self.weights.get("output.weight", tied).astype(np.float64)
-        logits = self.norm(x[first:], "output_norm") @ output.T
-        logits -= logits.max(axis=-1, keepdims=True)
-        return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-
-
 def token_bytes(reader):
-    """Of each token of a byte-level vocabulary, its raw bytes."""
+    """Of each token, its raw bytes."""
+    tokens = reader.fields["tokenizer.ggml.tokens"].contents()
+    if reader.fields["tokenizer.ggml.model"].contents() == "llama":
+        types = reader.fields["tokenizer.ggml.token_type"].contents()
+        is_byte = [kind == gguf.TokenType.BYTE for kind in types]
+        return [
+            bytes([int(token[1:5], 16)]) if byte else token.replace("\u2581", " ").encode()
+            for token, byte in zip(tokens, is_byte)
+        ]
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     alphabet = {chr(byte): byte for byte in printable}
     alphabet.update({chr(0x100 + i): byte for i, byte in enumerate(others)})
-    tokens = reader.fields["tokenizer.ggml.tokens"].contents()
     return [bytes(alphabet[c] for c in token) for token in tokens]
 
 
-def generate(server, name, prompt):
-    prompt_ids = server.tokenize(prompt, True)
+def begin_ids(reader):
+    adds = reader.fields.get("tokenizer.ggml.add_bos_token")
+    if adds is None or not adds.contents():
+        return []
+    return [int(reader.fields["tokenizer.ggml.bos_token_id"].contents())]
+
+
+def generate(server, name, prompt, begin, positions):
+    prompt_ids = begin + server.tokenize(prompt, True)
     answer = server.post(
         "/completion",
         {
             "prompt": prompt_ids,
-            "n_predict": POSITIONS,
+            "n_predict": positions,
             "temperature": 0,
             "n_probs": ALTERNATIVES,
             "cache_prompt": False,
@@ -161,7 +128,7 @@ def generate(server, name, prompt):
             "samplers": ["temperature"],
         },
     )
-    assert len(answer["tokens"]) == POSITIONS, f"{name}: {len(answer['tokens'])} positions"
+    assert len(answer["tokens"]) == positions, f"{name}: {len(answer['tokens'])} positions"
     case = {"name": name, "prompt": prompt, "prompt_ids": prompt_ids, "ids": answer["tokens"]}
     return case, answer["completion_probabilities"]
 
@@ -193,21 +160,25 @@ def complete(case, steps, vocabulary, model):
 
 def main():
     reader = gguf.GGUFReader(sys.argv[1])
+    name, positions, context, prompts = KINDS[reader.fields["general.architecture"].contents()]
+    begin = begin_ids(reader)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "f32.gguf"
         write_f32(reader, str(path))
         server = LlamaServer(
             path,
-            context=256,
-            parallel=len(PROMPTS),
+            context=context,
+            parallel=len(prompts),
             flash_attention=False,
             cache_type=xllamacpp.ggml_type.GGML_TYPE_F32,
         )
         # All at once: the weights are read once for every step of all prompts.
-        with concurrent.futures.ThreadPoolExecutor(len(PROMPTS)) as pool:
-            answers = list(pool.map(lambda named: generate(server, *named), PROMPTS))
+        with concurrent.futures.ThreadPoolExecutor(len(prompts)) as pool:
+            answers = list(
+                pool.map(lambda named: generate(server, *named, begin, positions), prompts)
+            )
         del server
-    model, vocabulary = Float64Model(reader), token_bytes(reader)
+    model, vocabulary = IndependentDecoder(reader), token_bytes(reader)
     for case, steps in answers:
         complete(case, steps, vocabulary, model)
         print(case["name"], case["max_difference_from_fp64"], flush=True)
@@ -222,9 +193,10 @@ def main():
             "top": "per position the most probable tokens and their log-probabilities, unfiltered",
         }
     )[:-1]
-    OUT.parent.mkdir(parents=True, exist_ok=True)
+    out = GOLDEN / "logprobs" / name
+    out.parent.mkdir(parents=True, exist_ok=True)
     body = ",\n".join(json.dumps(case) for case in cases)
-    OUT.write_text(f'{head}, "cases": [\n{body}\n]}}\n', encoding="utf-8")
+    out.write_text(f'{head}, "cases": [\n{body}\n]}}\n', encoding="utf-8")
 
 
 if __name__ == "__main__":

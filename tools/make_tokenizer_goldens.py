@@ -3,6 +3,7 @@
 
 python3 -m venv venv && venv/bin/pip install xllamacpp regex
 venv/bin/python tools/make_tokenizer_goldens.py models/SmolLM2-135M-Instruct.Q4_1.gguf
+venv/bin/python tools/make_tokenizer_goldens.py models/gemma-3-270m-Q4_K_M.gguf
 """
 
 import json
@@ -52,17 +53,15 @@ def write(name, document):
     (OUT / name).write_text(f'{head}, "cases": [\n{cases}\n]}}\n', encoding="utf-8")
 
 
-def main():
-    server = LlamaServer(sys.argv[1])
-    OUT.mkdir(parents=True, exist_ok=True)
-    ids, splits = [], []
-    for name, text in tokenizer_corpus.texts():
+def ids_of(server, texts):
+    cases = []
+    for name, text in texts:
         for parse_special in (False, True):
             found = server.tokenize(text, parse_special)
-            if parse_special and found == ids[-1]["ids"]:
-                ids[-1]["parse_special"] = "either"
+            if parse_special and found == cases[-1]["ids"]:
+                cases[-1]["parse_special"] = "either"
             else:
-                ids.append(
+                cases.append(
                     {
                         "name": name,
                         "text": text,
@@ -70,6 +69,12 @@ def main():
                         "ids": found,
                     }
                 )
+    return cases
+
+
+def splits_of(texts):
+    cases = []
+    for name, text in texts:
         ends = {}
         for rule, patterns in RULES.items():
             words = split(patterns, text)
@@ -77,20 +82,31 @@ def main():
             for word in words:
                 at += len(word.encode())
                 ends[rule].append(at)
-        splits.append({"name": name, "text": text, **ends})
+        cases.append({"name": name, "text": text, **ends})
+    return cases
+
+
+def main():
+    model = pathlib.Path(sys.argv[1])
+    scored = "gemma" in model.name
+    texts = tokenizer_corpus.scored_texts() if scored else tokenizer_corpus.texts()
+    OUT.mkdir(parents=True, exist_ok=True)
+    ids = ids_of(LlamaServer(model), texts)
     write(
-        "smollm2_ids.json",
-        {"made_by": version(), "model": pathlib.Path(sys.argv[1]).name, "cases": ids},
+        "gemma3_ids.json" if scored else "smollm2_ids.json",
+        {"made_by": version(), "model": model.name, "cases": ids},
     )
+    print(len(ids), "cases of ids")
+    if scored:  # such vocabularies know no words
+        return
     write(
         "splits.json",
         {
             "made_by": "regex " + regex.__version__,
             "unit": "byte offset of each word's end",
-            "cases": splits,
+            "cases": splits_of(texts),
         },
     )
-    print(len(ids), "cases of ids,", len(splits), "texts split")
 
 
 if __name__ == "__main__":

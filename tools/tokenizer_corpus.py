@@ -407,6 +407,22 @@ def _mixtures(count, seed):
     return texts
 
 
+# What vocabularies with scores treat apart: runs that are one token, their own mark of a space, what
+# spells a byte or a control token, tags.
+SCORED = [
+    "\n" * 2, "\n" * 31, "\n" * 32, "\n" * 33 + "x", "\n \n  \n", "\t\t\t\tx\t", " " * 31 + "y",
+    " " * 64, "a" + " " * 2 + "b" + " " * 3 + "c", " \n\t \n\n", "\u2581", "a\u2581b", "\u2581\u2581 x",
+    "<0x0A>", "<0x0a><0xZZ>", "<unk> <mask> <unused0> <unused99>", "<start_of_turn>user\nHi<end_of_turn>\n",
+    "<table><tr><td>1</td></tr></table>", "<h1>Title</h1><b>x</b><code>", "<start_of_image>", "[multimodal]",
+    "\u0001\u0002\ufffe", "\U0001f9ff\U000e0041", "x" * 300, "\u00e9" * 70, "ab" * 200 + " " + "ba" * 200,
+]
+
+
+def scored_texts():
+    """The same, and texts for vocabularies with scores."""
+    return texts() + [(f"scored {i}", text) for i, text in enumerate(SCORED)]
+
+
 def texts():
     """Pairs (name, text)."""
     groups = dict(

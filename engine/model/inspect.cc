@@ -179,6 +179,14 @@ std::string rope_text(const ModelConfig& config) {
   return text;
 }
 
+std::string window_text(const ModelConfig& config) {
+  uint32_t windowed = 0;
+  for (uint32_t layer = 0; layer < config.layers; ++layer) windowed += config.windowed(layer);
+  return grouped(config.window) + " tokens in " + std::to_string(windowed) + " of " +
+         std::to_string(config.layers) + " layers, rotary base " +
+         float_text(double{config.window_rope_freq_base});
+}
+
 void append_model(const ModelConfig& config, std::string& out) {
   out += "\nModel\n";
   Table table;
@@ -191,6 +199,7 @@ void append_model(const ModelConfig& config, std::string& out) {
   table.add({"heads", std::to_string(config.heads) + " (" + std::to_string(config.kv_heads) +
                           " for keys and values) of " + std::to_string(config.head_size)});
   table.add({"rotary embedding", rope_text(config)});
+  if (config.window != 0) table.add({"sliding window", window_text(config)});
   table.add({"RMS epsilon", float_text(double{config.rms_epsilon})});
   table.add({"output layer", config.tied_output ? "the embedding table" : "a tensor of its own"});
   table.append_to(out);

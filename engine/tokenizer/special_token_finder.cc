@@ -22,23 +22,28 @@ SpecialTokenFinder::SpecialTokenFinder(std::vector<Spelling> spellings)
   }
 }
 
-std::optional<SpecialTokenFinder::Hit> SpecialTokenFinder::find(std::string_view text,
-                                                                size_t from) const {
+std::optional<SpecialTokenFinder::Hit> SpecialTokenFinder::find(
+    std::string_view text, size_t from, std::span<const Range> ranges) const {
+  auto range = std::partition_point(ranges.begin(), ranges.end(),
+                                    [&](const Range& one) { return one.end <= from; });
   for (size_t at = from; at < text.size(); ++at) {
+    if (range != ranges.end() && range->end <= at) ++range;
     if (!begins_[static_cast<uint8_t>(text[at])]) continue;
-    if (const auto hit = longest_at(text, at)) return hit;
+    const bool inside = range != ranges.end() && range->begin <= at;
+    if (const auto hit = longest_at(text, at, inside ? range->end : at)) return hit;
   }
   return std::nullopt;
 }
 
 std::optional<SpecialTokenFinder::Hit> SpecialTokenFinder::longest_at(std::string_view text,
-                                                                      size_t at) const {
+                                                                      size_t at,
+                                                                      size_t limit) const {
   // [first, last) are the spellings whose first `depth` bytes stand at `at`.
   auto first = spellings_.begin(), last = spellings_.end();
   std::optional<Hit> longest;
   for (size_t depth = 0; first != last; ++depth) {
     if (first->text.size() == depth) {  // the shortest of those with this beginning stands first
-      longest = Hit{at, at + depth, first->id};
+      if (first->anywhere || at + depth <= limit) longest = Hit{at, at + depth, first->id};
       ++first;
     }
     if (at + depth == text.size()) break;
@@ -56,7 +61,7 @@ std::optional<SpecialTokenFinder::Hit> SpecialTokenFinder::longest_at(std::strin
 
 TokenId SpecialTokenFinder::find_exact(std::string_view spelling) const {
   if (spelling.empty()) return kNoToken;
-  const auto hit = longest_at(spelling, 0);
+  const auto hit = longest_at(spelling, 0, spelling.size());
   return hit && hit->end == spelling.size() ? hit->id : kNoToken;
 }
 

@@ -8,6 +8,8 @@
 #include "base/assert.h"
 #include "engine/tokenizer/merge_table.h"
 #include "engine/tokenizer/pre_tokenizer.h"
+#include "engine/tokenizer/score_merger.h"
+#include "engine/tokenizer/space_mark.h"
 #include "engine/tokenizer/special_token_finder.h"
 #include "engine/tokenizer/string_index.h"
 #include "engine/tokenizer/utf8.h"
@@ -17,11 +19,8 @@ namespace {
 
 // The pieces' text joined, and the ranges of it in which special tokens are looked for.
 struct JoinedText {
-  struct Range {
-    size_t begin = 0, end = 0;
-  };
   std::string text;
-  std::vector<Range> special;
+  std::vector<SpecialTokenFinder::Range> special;
 };
 
 Result<JoinedText> join(std::span<const TextPiece> pieces) {
@@ -61,14 +60,10 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::span<const TextPiece> pieces
   const std::string_view text = joined.text;
   std::vector<TokenId> ids;
   size_t done = 0;  // text before this is encoded
-  for (const JoinedText::Range& range : joined.special) {
-    const std::string_view searched = text.substr(0, range.end);
-    size_t from = range.begin;
-    while (const auto hit = specials_->find(searched, from)) {
-      TROUPE_RETURN_IF_ERROR(encode_ordinary(text.substr(done, hit->begin - done), ids));
-      ids.push_back(hit->id);
-      from = done = hit->end;
-    }
+  while (const auto hit = specials_->find(text, done, joined.special)) {
+    TROUPE_RETURN_IF_ERROR(encode_ordinary(text.substr(done, hit->begin - done), ids));
+    ids.push_back(hit->id);
+    done = hit->end;
   }
   TROUPE_RETURN_IF_ERROR(encode_ordinary(text.substr(done), ids));
 
@@ -80,6 +75,10 @@ Result<std::vector<TokenId>> Tokenizer::encode(std::span<const TextPiece> pieces
 
 Status Tokenizer::encode_ordinary(std::string_view text, std::vector<TokenId>& ids) const {
   if (text.empty()) return ok_status();
+  if (scores_) {
+    encode_by_scores(text, ids);
+    return ok_status();
+  }
   std::vector<std::string_view> words;
   TROUPE_RETURN_IF_ERROR(pre_tokenizer_->split(text, words));
   std::vector<TokenId> symbols;
@@ -100,6 +99,27 @@ Status Tokenizer::encode_ordinary(std::string_view text, std::vector<TokenId>& i
   return ok_status();
 }
 
+void Tokenizer::encode_by_scores(std::string_view text, std::vector<TokenId>& ids) const {
+  std::string spaced(add_space_prefix_ ? " " : "");
+  // The vocabulary spells a space U+2581, so the two are one to it.
+  for (size_t at = 0; at < text.size();) {
+    const size_t mark = text.find(kSpaceMark, at);
+    spaced += text.substr(at, mark - at);
+    if (mark == std::string_view::npos) break;
+    spaced += ' ';
+    at = mark + kSpaceMark.size();
+  }
+  std::vector<ScoreMerger::Part> parts;
+  scores_->split(spaced, parts);
+  for (const ScoreMerger::Part& part : parts) {
+    if (part.id != kNoToken) {
+      ids.push_back(part.id);
+      continue;
+    }
+    for (const char c : part.text) ids.push_back(byte_tokens_[static_cast<uint8_t>(c)]);
+  }
+}
+
 std::string_view Tokenizer::token_bytes(TokenId id) const {
   TROUPE_ASSERT(has_token(id), id, vocab_size());
   const uint32_t begin = byte_offsets_[static_cast<size_t>(id)];
@@ -109,13 +129,22 @@ std::string_view Tokenizer::token_bytes(TokenId id) const {
 
 Result<std::string> Tokenizer::decode(std::span<const TokenId> ids) const {
   std::string bytes;
+  bool space_added = add_space_prefix_;  // by encode(), before the next token
   for (const TokenId id : ids) {
     if (!has_token(id))
       return invalid_argument("token id " + std::to_string(id) + " is not in the vocabulary of " +
                               std::to_string(vocab_size()) + " tokens; ids start at 0");
-    bytes += token_bytes(id);
+    std::string_view piece = token_bytes(id);
+    const bool special = stands_for_itself(id);
+    if (space_added && !special && piece.starts_with(' ')) piece.remove_prefix(1);
+    space_added = add_space_prefix_ && special;
+    bytes += piece;
   }
   return bytes;
+}
+
+bool Tokenizer::stands_for_itself(TokenId id) const {
+  return is_hidden(id) || type(id) == TokenType::kUserDefined;
 }
 
 TokenType Tokenizer::type(TokenId id) const {

@@ -1,6 +1,7 @@
 #pragma once
 // Text to token ids and back: byte-level BPE as GPT-2 introduced it (Radford et al. 2019), with the
-// pre-tokeniser rules of the model families that use it. The ids are those of llama.cpp.
+// pre-tokeniser rules of the model families that use it, and SentencePiece's BPE by scores. The ids
+// are those of llama.cpp.
 
 #include <array>
 #include <cstdint>
@@ -18,12 +19,14 @@ namespace troupe {
 
 class MergeTable;
 class PreTokenizer;
+class ScoreMerger;
 class SpecialTokenFinder;
 class StringIndex;
 
 // A run of text and whether the spellings of special tokens in it mean these tokens. A chat
 // template's own text does; what a user wrote does not, so that a user who spells "<|im_end|>" has
-// written these ten characters and ended no turn.
+// written these ten characters and ended no turn. (User-defined tokens of a vocabulary with scores
+// are ordinary text that is one token, such as a run of line feeds: they count everywhere.)
 struct TextPiece {
   std::string_view text;
   bool parse_special = false;
@@ -70,8 +73,9 @@ class Tokenizer final {
   [[nodiscard]] std::string_view token_bytes(TokenId id) const;
 
   // The joined bytes of all tokens, special ones spelled: decode(encode(text)) == text when no
-  // token was added. Need not be UTF-8 when the ids are arbitrary; see IncrementalDetokenizer for
-  // text. kInvalidArgument: an id outside the vocabulary.
+  // token was added, but for U+2581 where scores are used, which is a space to them. Need not be
+  // UTF-8 when the ids are arbitrary; see IncrementalDetokenizer for text. kInvalidArgument: an id
+  // outside the vocabulary.
   [[nodiscard]] Result<std::string> decode(std::span<const TokenId> ids) const;
 
   [[nodiscard]] size_t vocab_size() const { return types_.size(); }
@@ -100,27 +104,31 @@ class Tokenizer final {
   Tokenizer();
   // The parts of create(), in its order; in tokenizer_load.cc.
   [[nodiscard]] Status take_tokens(const TokenizerSpec& spec);
-  [[nodiscard]] Status take_special_spellings();
+  [[nodiscard]] Status take_special_spellings(bool user_defined_anywhere);
   [[nodiscard]] Status take_merges(const TokenizerSpec& spec);
+  [[nodiscard]] Status take_scores(const TokenizerSpec& spec);
   [[nodiscard]] Status take_special_ids(const TokenizerSpec& spec);
   void take_whole_words();
-  // Appends the ids of ordinary text that is known to be UTF-8.
+  // Append the ids of ordinary text that is known to be UTF-8.
   [[nodiscard]] Status encode_ordinary(std::string_view text, std::vector<TokenId>& ids) const;
+  void encode_by_scores(std::string_view text, std::vector<TokenId>& ids) const;
+  [[nodiscard]] bool stands_for_itself(TokenId id) const;
 
   std::string bytes_;                   // the tokens' raw bytes, one after the other
   std::vector<uint32_t> byte_offsets_;  // token i is [byte_offsets_[i], byte_offsets_[i + 1])
   size_t longest_token_bytes_ = 0;
   std::vector<TokenType> types_;
   // The token of each single byte. A byte without one has the id vocab_size(): no merge knows that
-  // id.
+  // id. With scores it has the unknown token.
   std::array<TokenId, 256> byte_tokens_{};
   std::unique_ptr<MergeTable> merges_;
   std::unique_ptr<StringIndex> whole_words_;  // null unless the rule takes whole words first
   std::unique_ptr<PreTokenizer> pre_tokenizer_;
+  std::unique_ptr<ScoreMerger> scores_;  // then merges_, whole_words_ and pre_tokenizer_ are null
   std::unique_ptr<SpecialTokenFinder> specials_;
   std::vector<TokenId> end_tokens_;
   TokenId bos_ = kNoToken, eos_ = kNoToken, pad_ = kNoToken;
-  bool add_bos_ = false, add_eos_ = false;
+  bool add_bos_ = false, add_eos_ = false, add_space_prefix_ = false;
 };
 
 }  // namespace troupe

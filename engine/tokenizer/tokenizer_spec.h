@@ -15,7 +15,8 @@ enum class TokenType : int32_t {
   kNormal = 1,
   kUnknown = 2,
   kControl = 3,      // steers the model; never shown to a person
-  kUserDefined = 4,  // added to the vocabulary by name; recognised like a control token, but shown
+  kUserDefined = 4,  // added to the vocabulary by name; shown, and recognised like a control token
+                     // (with scores: also in a user's text)
   kUnused = 5,
   kByte = 6,
 };
@@ -25,11 +26,17 @@ inline constexpr TokenId kNoToken = -1;
 // The views point into memory of whoever made the spec; the tokenizer copies what it keeps, so they
 // need to live only until Tokenizer::create() has returned.
 struct TokenizerSpec {
-  std::string_view model;                // tokenizer.ggml.model; "gpt2" is byte-level BPE
-  std::string_view pre;                  // tokenizer.ggml.pre: names the pre-tokeniser's rule
-  std::vector<std::string_view> tokens;  // spelled in GPT-2's byte alphabet; index = token id
+  // tokenizer.ggml.model: "gpt2" is byte-level BPE with words and merges, "llama" is
+  // SentencePiece's BPE by scores.
+  std::string_view model;
+  std::string_view pre;  // of gpt2: tokenizer.ggml.pre, names the pre-tokeniser's rule
+  // Index = token id. Spelled in GPT-2's byte alphabet; of llama with U+2581 for a space, and bytes
+  // as "<0x0A>".
+  std::vector<std::string_view> tokens;
   std::vector<TokenType> types;          // one per token, or empty: all are normal
-  std::vector<std::string_view> merges;  // "left right"; index = rank, the lowest is merged first
+  std::vector<std::string_view> merges;  // of gpt2: "left right"; index = rank, the lowest is first
+  std::vector<float> scores;             // of llama: one per token, the highest is merged first
+  TokenId unknown = kNoToken;            // of llama: for bytes that have no token
   TokenId bos = kNoToken;                // begin of sequence
   TokenId eos = kNoToken;                // end of sequence
   TokenId eot = kNoToken;                // end of turn
@@ -37,6 +44,8 @@ struct TokenizerSpec {
   TokenId pad = kNoToken;
   bool add_bos = false;  // every prompt starts with `bos`
   bool add_eos = false;  // every prompt ends with `eos`
+  // Of llama: text at the beginning and after each special token gets a space before it.
+  bool add_space_prefix = false;
 };
 
 }  // namespace troupe

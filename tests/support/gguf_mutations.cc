@@ -21,8 +21,8 @@ std::string sound() {
   return smallest_model_writer().finish();
 }
 
-std::string edited(const Edit& edit) {
-  GgufWriter writer = smallest_model_writer();
+std::string edited(const Edit& edit, const std::string& architecture = "llama") {
+  GgufWriter writer = smallest_model_writer(architecture);
   edit(writer);
   return writer.finish();
 }
@@ -399,10 +399,63 @@ void add_model_tensors(std::vector<GgufMutation>& out) {
                  kLoss, "'tokenizer.ggml.tokens' has 2 tokens but token_embd.weight has 16 rows"});
 }
 
+// One of the keys and tensors that only some families have.
+void add_families(std::vector<GgufMutation>& out) {
+  const auto gemma = [](const Edit& edit) { return edited(edit, "gemma3"); };
+  const auto gemma_number = [&](const char* key, uint32_t value) {
+    return gemma([=](GgufWriter& w) { w.add_u32("gemma3." + std::string(key), value); });
+  };
+  const auto vector = [](const char* name, uint32_t size) {
+    return [=](GgufWriter& w) {
+      w.remove_tensor(name);
+      w.add_tensor(name, kF32Type, {size}, std::string(size * sizeof(float), '\0'));
+    };
+  };
+  const std::string window = "attention.sliding_window";
+  out.push_back({"gemma_window_2_30", gemma_number(window.c_str(), 1U << 30), kLoss,
+                 "'gemma3.attention.sliding_window' is 1073741824; it must be from 0"});
+  out.push_back({"gemma_window_text", gemma([](GgufWriter& w) {
+                   w.add_string("gemma3.attention.sliding_window", "512");
+                 }),
+                 kLoss, "holds string; it must be an integer"});
+  out.push_back({"gemma_pattern_0", gemma_number("attention.sliding_window_pattern", 0), kLoss,
+                 "'gemma3.attention.sliding_window_pattern' is 0; it must be from 1"});
+  out.push_back({"gemma_pattern_per_layer", gemma([](GgufWriter& w) {
+                   w.add_i32s("gemma3.attention.sliding_window_pattern", {1, 0});
+                 }),
+                 kUnsupported, "differs by layer"});
+  out.push_back({"gemma_window_base_nan", gemma([](GgufWriter& w) {
+                   w.add_f32("gemma3.rope.freq_base_swa", std::numeric_limits<float>::quiet_NaN());
+                 }),
+                 kLoss, "'gemma3.rope.freq_base_swa' is nan"});
+  out.push_back({"gemma_softcap",
+                 gemma([](GgufWriter& w) { w.add_f32("gemma3.final_logit_softcapping", 30.0F); }),
+                 kUnsupported, "the gemma3 architecture of this build does not have"});
+  out.push_back({"gemma_without_post_norm",
+                 gemma([](GgufWriter& w) { w.remove_tensor("blk.0.post_ffw_norm.weight"); }), kLoss,
+                 "tensor 'blk.0.post_ffw_norm.weight' is missing"});
+  out.push_back({"gemma_head_norm_of_width", gemma(vector("blk.0.attn_q_norm.weight", 4)), kLoss,
+                 "has the shape [4]; the metadata asks for [2]"});
+  out.push_back({"qwen2_without_bias",
+                 edited([](GgufWriter& w) { w.remove_tensor("blk.0.attn_k.bias"); }, "qwen2"),
+                 kLoss, "tensor 'blk.0.attn_k.bias' is missing"});
+  out.push_back({"qwen2_bias_of_width", edited(vector("blk.0.attn_v.bias", 4), "qwen2"), kLoss,
+                 "has the shape [4]; the metadata asks for [2]"});
+  out.push_back(
+      {"qwen2_window",
+       edited([](GgufWriter& w) { w.add_u32("qwen2.attention.sliding_window", 16); }, "qwen2"),
+       kUnsupported, "attention over a sliding window"});
+  out.push_back({"qwen3_bias", edited(vector("blk.0.attn_q.bias", 4), "qwen3"), kUnsupported,
+                 "'blk.0.attn_q.bias' is no part of the qwen3 architecture"});
+  out.push_back({"llama_head_norm", edited(vector("blk.0.attn_q_norm.weight", 2)), kUnsupported,
+                 "is no part of the llama architecture"});
+}
+
 }  // namespace
 
-GgufWriter smallest_model_writer() {
+GgufWriter smallest_model_writer(const std::string& architecture) {
   TinyModelOptions options;
+  options.architecture = architecture;
   options.layers = 1;
   options.heads = 2;
   options.kv_heads = 1;
@@ -431,6 +484,7 @@ std::vector<GgufMutation> gguf_mutations() {
   add_shape_numbers(out);
   add_arithmetic(out);
   add_model_tensors(out);
+  add_families(out);
   return out;
 }
 
@@ -460,6 +514,14 @@ std::vector<GgufMutation> sound_gguf_files() {
         }
       }));
   add("untied_output", with_tensor("output.weight", kF32Type, {4, 16}, 256));
+  for (const char* architecture : {"qwen2", "qwen3", "gemma3"})
+    add(architecture, smallest_model_writer(architecture).finish());
+  add("gemma3_window", edited(
+                           [](GgufWriter& w) {
+                             w.add_u32("gemma3.attention.sliding_window", 4);
+                             w.add_u32("gemma3.attention.sliding_window_pattern", 2);
+                           },
+                           "gemma3"));
   return out;
 }
 

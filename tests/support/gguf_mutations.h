@@ -18,7 +18,7 @@ struct GgufMutation {
 };
 
 // A sound model of one layer, as small as they come (about 3 KB); every mutation starts from it.
-[[nodiscard]] GgufWriter smallest_model_writer();
+[[nodiscard]] GgufWriter smallest_model_writer(const std::string& architecture = "llama");
 
 [[nodiscard]] std::vector<GgufMutation> gguf_mutations();
 

@@ -74,20 +74,23 @@ void add_tokenizer(GgufWriter& writer, const TinyModelOptions& options) {
 }
 
 void add_numbers(GgufWriter& writer, const TinyModelOptions& o, uint32_t vocab) {
-  writer.add_string("general.architecture", "llama");
-  writer.add_string("general.name", "tiny random llama");
-  writer.add_u32("llama.block_count", o.layers);
-  writer.add_u32("llama.context_length", o.context_length);
-  writer.add_u32("llama.embedding_length", o.width);
-  writer.add_u32("llama.feed_forward_length", o.ffn_width);
-  writer.add_u32("llama.attention.head_count", o.heads);
-  writer.add_u32("llama.attention.head_count_kv", o.kv_heads);
-  writer.add_u32("llama.attention.key_length", o.head_size);
-  writer.add_u32("llama.attention.value_length", o.head_size);
-  writer.add_u32("llama.rope.dimension_count", o.head_size);
-  writer.add_f32("llama.rope.freq_base", o.rope_freq_base);
-  writer.add_f32("llama.attention.layer_norm_rms_epsilon", o.rms_epsilon);
-  writer.add_u32("llama.vocab_size", vocab);
+  const auto key = [&](const char* suffix) { return o.architecture + "." + suffix; };
+  writer.add_string("general.architecture", o.architecture);
+  writer.add_string("general.name", "tiny random " + o.architecture);
+  writer.add_u32(key("block_count"), o.layers);
+  writer.add_u32(key("context_length"), o.context_length);
+  writer.add_u32(key("embedding_length"), o.width);
+  writer.add_u32(key("feed_forward_length"), o.ffn_width);
+  writer.add_u32(key("attention.head_count"), o.heads);
+  writer.add_u32(key("attention.head_count_kv"), o.kv_heads);
+  writer.add_u32(key("attention.key_length"), o.head_size);
+  writer.add_u32(key("attention.value_length"), o.head_size);
+  writer.add_u32(key("rope.dimension_count"), o.head_size);
+  writer.add_f32(key("rope.freq_base"), o.rope_freq_base);
+  writer.add_f32(key("attention.layer_norm_rms_epsilon"), o.rms_epsilon);
+  writer.add_u32(key("vocab_size"), vocab);
+  if (o.window != 0) writer.add_u32(key("attention.sliding_window"), o.window);
+  if (o.global_every != 0) writer.add_u32(key("attention.sliding_window_pattern"), o.global_every);
 }
 
 // Adds tensors whose contents differ by name and seed.
@@ -110,13 +113,16 @@ class TensorMaker {
                std::sqrt(3.0F / static_cast<float>(inputs)));
   }
 
-  void add_norm(const std::string& name) {
+  // Uniform from `least` to `least` + 1.
+  void add_vector(const std::string& name, uint32_t size, float least) {
     std::string data;
     const uint64_t seed = philox_u64(options_.seed, count_++, 0);
-    for (uint32_t i = 0; i < options_.width; ++i)
-      data += bytes_of(0.5F + static_cast<float>(philox_uniform(seed, i, 0)));
-    writer_.add_tensor(name, static_cast<uint32_t>(WeightType::kF32), {options_.width}, data);
+    for (uint32_t i = 0; i < size; ++i)
+      data += bytes_of(least + static_cast<float>(philox_uniform(seed, i, 0)));
+    writer_.add_tensor(name, static_cast<uint32_t>(WeightType::kF32), {size}, data);
   }
+
+  void add_norm(const std::string& name) { add_vector(name, options_.width, 0.5F); }
 
  private:
   GgufWriter& writer_;
@@ -140,6 +146,19 @@ void add_tensors(GgufWriter& writer, const TinyModelOptions& o, uint32_t vocab) 
     make.add_linear(prefix + "ffn_gate.weight", o.width, o.ffn_width);
     make.add_linear(prefix + "ffn_up.weight", o.width, o.ffn_width);
     make.add_linear(prefix + "ffn_down.weight", o.ffn_width, o.width);
+    if (o.architecture == "qwen2") {
+      make.add_vector(prefix + "attn_q.bias", query_width, -0.5F);
+      make.add_vector(prefix + "attn_k.bias", kv_width, -0.5F);
+      make.add_vector(prefix + "attn_v.bias", kv_width, -0.5F);
+    }
+    if (o.architecture == "qwen3" || o.architecture == "gemma3") {
+      make.add_vector(prefix + "attn_q_norm.weight", o.head_size, 0.5F);
+      make.add_vector(prefix + "attn_k_norm.weight", o.head_size, 0.5F);
+    }
+    if (o.architecture == "gemma3") {
+      make.add_norm(prefix + "post_attention_norm.weight");
+      make.add_norm(prefix + "post_ffw_norm.weight");
+    }
   }
   make.add_norm("output_norm.weight");
   if (!o.tied) make.add_matrix("output.weight", o.embeddings, o.width, vocab, 0.5F);

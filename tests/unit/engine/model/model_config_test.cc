@@ -215,4 +215,43 @@ BOOST_AUTO_TEST_CASE(the_shipped_model_is_understood) {
   BOOST_TEST(file.value()->get_strings("tokenizer.ggml.merges").value().size() == 48900U);
 }
 
+BOOST_AUTO_TEST_CASE(each_family_has_its_traits) {
+  TinyModelOptions options;
+  options.architecture = "gemma3";
+  options.window = 24;
+  const Loaded gemma = load(tiny_model_writer(options));
+  const ModelConfig& config = gemma.model.config;
+  BOOST_TEST((config.rope_pairs == RopePairs::kHalves));
+  BOOST_TEST((config.activation == Activation::kGeluTanh));
+  BOOST_TEST(config.embedding_scale == std::sqrt(32.0F));
+  BOOST_TEST(config.attention_scale == 1.0F / std::sqrt(8.0F));
+  BOOST_TEST(config.window == 24U);
+  BOOST_TEST(config.window_rope_freq_base == 10'000.0F);
+  for (uint32_t layer = 0; layer < 18; ++layer)
+    BOOST_TEST(config.windowed(layer) == (layer % 6 != 5), layer);
+  BOOST_TEST(gemma.model.tensors.layers[0].attn_q_bias == nullptr);
+  BOOST_TEST(gemma.model.tensors.layers[1].ffn_post_norm->name == "blk.1.post_ffw_norm.weight");
+
+  options = {};
+  options.architecture = "qwen2";
+  const Loaded qwen2 = load(tiny_model_writer(options));
+  BOOST_TEST((qwen2.model.config.rope_pairs == RopePairs::kHalves));
+  BOOST_TEST(qwen2.model.tensors.layers[1].attn_v_bias->name == "blk.1.attn_v.bias");
+  BOOST_TEST(qwen2.model.tensors.layers[1].attn_q_norm == nullptr);
+
+  const Loaded llama = load(tiny_model_writer({}));
+  BOOST_TEST((llama.model.config.rope_pairs == RopePairs::kAdjacent));
+  BOOST_TEST(!llama.model.config.windowed(0));
+  BOOST_TEST(llama.model.config.embedding_scale == 1.0F);
+}
+
+BOOST_AUTO_TEST_CASE(gemma_of_62_layers_scales_queries_by_the_width_per_head) {
+  TinyModelOptions options;
+  options.architecture = "gemma3";
+  options.layers = 62;
+  options.head_size = 16;
+  BOOST_TEST(load(tiny_model_writer(options)).model.config.attention_scale ==
+             1.0F / std::sqrt(32.0F / 4.0F));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -23,6 +23,21 @@ BOOST_AUTO_TEST_CASE(the_first_hit_wins_and_of_those_the_longest) {
   BOOST_TEST(!finder.find("", 0).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(outside_the_ranges_only_what_is_found_anywhere_counts) {
+  const SpecialTokenFinder finder({{"<a>", 1}, {"xx", 2, true}, {"x<a>", 3}});
+  using Range = SpecialTokenFinder::Range;
+  const std::string text = "<a>xx<a>x<a>";
+  BOOST_TEST(finder.find(text, 0, {})->id == 2);
+  BOOST_TEST(!finder.find(text, 5, {}).has_value());
+  const std::vector<Range> cut = {{0, 2}, {4, 7}, {8, 11}};  // no spelling lies wholly in one
+  BOOST_TEST(finder.find(text, 0, cut)->id == 2);
+  BOOST_TEST(!finder.find(text, 5, cut).has_value());
+  const std::vector<Range> whole = {{0, 1}, {5, 12}};
+  BOOST_TEST(finder.find(text, 0, whole)->id == 2);
+  BOOST_TEST(finder.find(text, 5, whole)->id == 1);
+  BOOST_TEST(finder.find(text, 8, whole)->id == 3);
+}
+
 BOOST_AUTO_TEST_CASE(nothing_is_found_without_spellings) {
   const SpecialTokenFinder finder({});
   BOOST_TEST(!finder.find("<|im_start|>", 0).has_value());

@@ -1,6 +1,7 @@
 // The tokenizer against llama.cpp's ids, and the word rules against Python's `regex` module.
 // tools/make_tokenizer_goldens.py makes the data.
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -16,7 +17,8 @@
 namespace troupe {
 namespace {
 
-constexpr char kModel[] = TROUPE_SOURCE_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+constexpr char kSmolLm2[] = TROUPE_SOURCE_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+constexpr char kGemma3[] = TROUPE_SOURCE_DIR "/models/gemma-3-270m-Q4_K_M.gguf";
 constexpr char kGoldens[] = TROUPE_SOURCE_DIR "/tests/golden/tokenizer/";
 
 nlohmann::json read_json(const std::string& name) {
@@ -25,10 +27,10 @@ nlohmann::json read_json(const std::string& name) {
   return nlohmann::json::parse(in);
 }
 
-// The shipped model's tokenizer. `./serve` fetches the model; without it these tests fail.
+// A shipped model's tokenizer. `./test` fetches the models; without them these tests fail.
 struct WithModel {
-  WithModel() {
-    auto file = GgufFile::open(kModel);
+  explicit WithModel(const char* model = kSmolLm2) {
+    auto file = GgufFile::open(model);
     BOOST_REQUIRE_MESSAGE(file.ok(), file.status().message());
     auto spec = tokenizer_spec_of(*file.value());
     BOOST_REQUIRE_MESSAGE(spec.ok(), spec.status().message());
@@ -54,9 +56,68 @@ struct WithModel {
   std::unique_ptr<Tokenizer> tokenizer;
 };
 
+struct WithGemma : WithModel {
+  WithGemma() : WithModel(kGemma3) {}
+
+  [[nodiscard]] bool has_hidden(const std::vector<TokenId>& ids) const {
+    return std::any_of(ids.begin(), ids.end(),
+                       [&](TokenId id) { return tokenizer->is_hidden(id); });
+  }
+};
+
+// U+2581 is a space to vocabularies with scores.
+std::string with_spaces(std::string text) {
+  const std::string mark = "\u2581";
+  for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at))
+    text.replace(at, mark.size(), " ");
+  return text;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(tokenizer_golden)
+
+// llama.cpp merges what a user wrote into control tokens, too; here it stays text.
+BOOST_FIXTURE_TEST_CASE(ids_of_a_vocabulary_with_scores_are_those_of_llama_cpp, WithGemma) {
+  const auto document = read_json("gemma3_ids.json");
+  size_t compared = 0;
+  for (const auto& golden : document.at("cases")) {
+    const auto text = golden.at("text").get<std::string>();
+    const auto wanted = golden.at("ids").get<std::vector<TokenId>>();
+    const auto parse_special = golden.at("parse_special").get<std::string>();
+    for (const bool special : {false, true}) {
+      if (parse_special != "either" && (parse_special == "yes") != special) continue;
+      auto ids = encode(text, special);
+      BOOST_REQUIRE(!ids.empty() && ids.front() == tokenizer->bos());
+      if (!text.starts_with("<bos>") || !special) ids.erase(ids.begin());
+      BOOST_TEST(tokenizer->decode(ids).value() == with_spaces(text), golden.at("name"));
+      if (!special) BOOST_TEST(!has_hidden(ids), golden.at("name"));
+      if (!special && has_hidden(wanted)) continue;
+      BOOST_TEST(ids == wanted, golden.at("name") << " special=" << special << ": " << text);
+      ++compared;
+    }
+  }
+  BOOST_TEST(compared >= 900U);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_turn_of_gemma_ends_with_its_token, WithGemma) {
+  const TokenId end_of_turn = tokenizer->find_special("<end_of_turn>");
+  BOOST_TEST(end_of_turn == 106);
+  const auto& ends = tokenizer->end_tokens();
+  BOOST_TEST(std::count(ends.begin(), ends.end(), end_of_turn) == 1);
+  BOOST_TEST(std::count(ends.begin(), ends.end(), tokenizer->eos()) == 1);
+  BOOST_TEST(tokenizer->adds_bos());
+  BOOST_TEST(encode("<start_of_turn>user\nHi<end_of_turn>\n", true) ==
+             (std::vector<TokenId>{2, 105, 2364, 107, 10979, 106, 107}));
+}
+
+BOOST_FIXTURE_TEST_CASE(long_text_of_one_run_takes_no_quadratic_time, WithGemma) {
+  for (const char* unit : {"a", "ab", "\u00e9", "9", " x"}) {
+    std::string text;
+    while (text.size() < 400'000) text += unit;
+    BOOST_TEST(tokenizer->decode(encode(text, false)).value() == "<bos>" + text);
+  }
+}
 
 BOOST_FIXTURE_TEST_CASE(ids_are_those_of_llama_cpp_and_decode_to_the_same_text, WithModel) {
   const auto document = read_json("smollm2_ids.json");

@@ -1,6 +1,7 @@
 #include "engine/tokenizer/tokenizer.h"
 
 #include <boost/test/unit_test.hpp>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -170,10 +171,10 @@ BOOST_AUTO_TEST_CASE(llama_bpe_takes_whole_words_first) {
 BOOST_AUTO_TEST_CASE(unknown_kinds_are_named) {
   const SmallVocabulary words;
   TokenizerSpec spec = words.spec();
-  spec.model = "llama";
+  spec.model = "bert";
   auto made = Tokenizer::create(spec);
   BOOST_CHECK(made.status().code() == StatusCode::kUnsupported);
-  BOOST_TEST(mentions(made.status(), "'llama'"));
+  BOOST_TEST(mentions(made.status(), "'bert'"));
   BOOST_TEST(mentions(made.status(), "'gpt-2'"));
   spec = words.spec();
   spec.pre = "mystery";
@@ -246,6 +247,117 @@ BOOST_AUTO_TEST_CASE(many_threads_share_one_tokenizer) {
     });
   for (std::thread& thread : threads) thread.join();
   BOOST_TEST(wrong == std::vector<size_t>(4));
+}
+
+namespace {
+
+// All bytes as "<0x..>", some pieces with scores, special tokens.
+struct ScoredVocabulary {
+  ScoredVocabulary() {
+    unknown = add("<unk>", TokenType::kUnknown, 0);
+    bos = add("<s>", TokenType::kControl, 0);
+    eos = add("</s>", TokenType::kControl, 0);
+    constexpr char kDigits[] = "0123456789ABCDEF";
+    for (int byte = 0; byte < 256; ++byte)
+      add(std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + ">", TokenType::kByte, 0);
+    mark = add("\u2581");
+    a = add("a");
+    b = add("b");
+    mark_a = add("\u2581a", TokenType::kNormal, -1);
+    ab = add("ab", TokenType::kNormal, -2);
+    lines = add("\n\n", TokenType::kUserDefined);
+    for (const char* c : {"<", "s", ">", "<s", "0", "x", "A", "<0", "x0", "<0x0", "A>"}) add(c);
+  }
+  TokenId add(const std::string& spelling, TokenType type = TokenType::kNormal, float score = -10) {
+    strings.push_back(spelling);
+    types.push_back(type);
+    scores.push_back(score);
+    return static_cast<TokenId>(strings.size() - 1);
+  }
+  [[nodiscard]] TokenizerSpec spec() const {
+    TokenizerSpec spec;
+    spec.model = "llama";
+    spec.pre = "default";
+    spec.tokens.assign(strings.begin(), strings.end());
+    spec.types = types;
+    spec.scores = scores;
+    spec.unknown = unknown;
+    spec.bos = bos;
+    spec.eos = eos;
+    return spec;
+  }
+  [[nodiscard]] TokenId byte(uint8_t value) const { return eos + 1 + value; }
+  std::vector<std::string> strings;
+  std::vector<TokenType> types;
+  std::vector<float> scores;
+  TokenId unknown, bos, eos, mark, a, b, mark_a, ab, lines;
+};
+
+std::vector<TokenId> ids_of(const Tokenizer& tokenizer, std::string_view text,
+                            bool parse_special = false) {
+  return tokenizer.encode(TextPiece{text, parse_special}).value();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(scores_decide_and_bytes_stand_in_for_what_has_no_token) {
+  const ScoredVocabulary v;
+  const auto tokenizer = make(v.spec());
+  BOOST_TEST(ids_of(*tokenizer, " ab") == (std::vector{v.mark_a, v.b}));
+  BOOST_TEST(ids_of(*tokenizer, "ab") == (std::vector{v.ab}));
+  BOOST_TEST(ids_of(*tokenizer, "a\u00e9\n") ==
+             (std::vector{v.a, v.byte(0xC3), v.byte(0xA9), v.byte('\n')}));
+  BOOST_TEST(tokenizer->token_bytes(v.byte(0xC3)) == "\xC3");
+  BOOST_TEST(tokenizer->token_bytes(v.mark_a) == " a");
+}
+
+BOOST_AUTO_TEST_CASE(no_spelling_in_ordinary_text_becomes_a_control_or_byte_token) {
+  const ScoredVocabulary v;
+  const auto tokenizer = make(v.spec());
+  for (const TokenId id : ids_of(*tokenizer, "<s></s><unk><0x0A>"))
+    BOOST_TEST((id > v.byte(255) || id == v.byte('/') || (id > v.eos && id <= v.byte(127))));
+  for (const TokenId id : ids_of(*tokenizer, "<0x0A>")) BOOST_TEST(id != v.byte('\n'));
+  BOOST_TEST(ids_of(*tokenizer, "<s>", true) == (std::vector{v.bos}));
+}
+
+BOOST_AUTO_TEST_CASE(a_user_defined_token_with_scores_counts_in_any_text_and_across_pieces) {
+  const ScoredVocabulary v;
+  const auto tokenizer = make(v.spec());
+  BOOST_TEST(ids_of(*tokenizer, "a\n\nb") == (std::vector{v.a, v.lines, v.b}));
+  const TextPiece pieces[] = {{"</s>\n", true}, {"\na", false}};
+  BOOST_TEST(tokenizer->encode(pieces).value() == (std::vector{v.eos, v.lines, v.a}));
+}
+
+BOOST_AUTO_TEST_CASE(a_space_before_text_is_added_where_asked_for_and_taken_off_again) {
+  const ScoredVocabulary v;
+  TokenizerSpec spec = v.spec();
+  spec.add_space_prefix = true;
+  spec.add_bos = true;
+  const auto tokenizer = make(spec);
+  BOOST_TEST(ids_of(*tokenizer, "a") == (std::vector{v.bos, v.mark_a}));
+  const auto ids = ids_of(*tokenizer, "a</s>b a", true);
+  BOOST_TEST(ids == (std::vector{v.bos, v.mark_a, v.eos, v.mark, v.b, v.mark_a}));
+  BOOST_TEST(tokenizer->decode(ids).value() == "<s>a</s>b a");
+}
+
+BOOST_AUTO_TEST_CASE(a_vocabulary_with_scores_that_contradicts_itself_is_refused) {
+  const ScoredVocabulary v;
+  TokenizerSpec spec = v.spec();
+  spec.scores.pop_back();
+  BOOST_TEST(mentions(Tokenizer::create(spec).status(), "scores for"));
+  spec = v.spec();
+  spec.scores[5] = std::numeric_limits<float>::quiet_NaN();
+  BOOST_TEST(mentions(Tokenizer::create(spec).status(), "the score of token 5 is nan"));
+  spec = v.spec();
+  spec.tokens[static_cast<size_t>(v.byte(7))] = "<0x7>";
+  BOOST_TEST(mentions(Tokenizer::create(spec).status(), "such as <0x0A>"));
+  spec = v.spec();
+  spec.unknown = 100'000;
+  BOOST_TEST(mentions(Tokenizer::create(spec).status(), "unknown token is 100000"));
+  spec = v.spec();
+  spec.unknown = kNoToken;
+  spec.types[static_cast<size_t>(v.byte(7))] = TokenType::kNormal;
+  BOOST_TEST(mentions(Tokenizer::create(spec).status(), "neither a token for every byte"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

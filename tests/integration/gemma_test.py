@@ -1,0 +1,93 @@
+"""Gemma 3 from the real server: the same tokens however they are computed, also where a prompt is
+longer than the sliding window and from a cluster; its tokenizer, its end tokens, and what a model
+without a chat template says."""
+
+import subprocess
+import unittest
+
+from cluster import Cluster
+from same_tokens_test import STORY, one_by_one, together
+from server import ROOT, TROUPE, Server
+
+GEMMA = ROOT / "models" / "gemma-3-270m-Q4_K_M.gguf"
+END_OF_TURN = 106
+FIELDS = {"max_tokens": 10}
+# The long ones have about 700 tokens, of which a windowed layer sees 512, and a common beginning.
+REQUESTS = [FIELDS | request for request in (
+    {"prompt": "Water boils at", "temperature": 0},
+    {"prompt": STORY * 44, "temperature": 0},
+    {"prompt": STORY * 44 + "One night", "temperature": 0.8, "seed": 11},
+    {"prompt": "Les étoiles 🌟 sont\n\n\n  belles", "temperature": 1.0, "seed": 12, "top_k": 50},
+)]
+
+
+class GemmaTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(model=GEMMA).__enter__()
+        cls.addClassCleanup(cls.server.__exit__)
+        cls.reference = one_by_one(cls.server, REQUESTS)
+
+    def assert_same(self, answers, what):
+        for i, (found, expected) in enumerate(zip(answers, self.reference)):
+            with self.subTest(what, prompt=i):
+                self.assertEqual(found, expected)
+
+    def test_the_reference_is_whole_and_sensible(self):
+        for found in self.reference:
+            self.assertEqual(len(found["tokens"]), FIELDS["max_tokens"])
+        self.assertIn("100", self.reference[0]["text"])
+        usage = self.server.complete(**REQUESTS[1])["usage"]
+        self.assertGreater(usage["prompt_tokens"], 600)
+
+    def test_a_warm_cache_and_a_batch_change_nothing(self):
+        self.assert_same(one_by_one(self.server, REQUESTS), "warm")
+        self.assert_same(together(self.server, REQUESTS), "together")
+        self.assertGreater(self.server.metric("vllm:prefix_cache_hits_total"), 600)
+
+    def test_chunks_and_threads_and_preemption_change_nothing(self):
+        # 64 blocks hold one of the long ones, but not both.
+        with Server("--max-step-tokens", 100, "--threads", 1, "--kv-blocks", 64,
+                    model=GEMMA) as server:
+            self.assert_same(together(server, REQUESTS), "in chunks, with one thread")
+            server.wait_idle()
+
+    def test_a_cluster_of_1_and_1_gives_what_one_process_gives(self):
+        with Cluster(prefill=1, decode=1, model=GEMMA) as cluster:
+            self.assert_same(one_by_one(cluster.router, REQUESTS), "cold")
+            cluster.wait_idle()
+            moved = sum(worker.metric("troupe_kv_imports_total", result="whole")
+                        for worker in cluster.decode)
+            self.assertGreater(moved, 0, "prompts moved between workers")
+            self.assert_same(together(cluster.router, REQUESTS), "side by side")
+            cluster.assert_alive()
+
+    def test_the_end_of_a_turn_ends_the_answer(self):
+        choice = self.server.complete(prompt="Hello", max_tokens=5, temperature=0,
+                                      logit_bias={str(END_OF_TURN): 100})["choices"][0]
+        self.assertEqual((choice["text"], choice["finish_reason"]), ("", "stop"))
+
+    def test_text_survives_its_way_through_the_tokenizer(self):
+        for text in ("Hello,  world!\n\n\n\tx", "日本語 😀 é", "<end_of_turn> <b>x</b>"):
+            tokens = self.server.request("POST", "/tokenize", {"prompt": text}).json()["tokens"]
+            self.assertEqual(tokens[0], 2)  # <bos>
+            self.assertNotIn(END_OF_TURN, tokens)
+            back = self.server.request("POST", "/detokenize", {"tokens": tokens[1:]}).json()
+            self.assertEqual(back["prompt"], text)
+
+    def test_a_chat_is_refused_because_the_model_has_no_template(self):
+        reply = self.server.request("POST", "/v1/chat/completions", {
+            "model": "smol", "messages": [{"role": "user", "content": "Hi"}]})
+        self.assertEqual(reply.status, 400, reply.body)
+        self.assertIn("chat template", reply.json()["error"]["message"])
+
+    def test_inspect_describes_it(self):
+        text = subprocess.run([TROUPE, "inspect", GEMMA], capture_output=True, text=True,
+                              check=True).stdout
+        for word in ("gemma3", "262,144 tokens", "4 (1 for keys and values) of 256",
+                     "512 tokens in 15 of 18 layers", "Q5_0", "Q6_K"):
+            self.assertIn(word, text)
+
+
+if __name__ == "__main__":
+    unittest.main()

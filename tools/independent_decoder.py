@@ -38,14 +38,21 @@ class IndependentDecoder:
         self.window = number("attention.sliding_window", 0)
         self.global_every = number("attention.sliding_window_pattern", GEMMA_GLOBAL_EVERY)
         self.packed = {t.name: t for t in reader.tensors}
+        self.unpacked = {}
 
     @property
     def gemma(self):
         return self.architecture == "gemma3"
 
+    def stored(self, name):
+        """As float32, which holds every weight exactly."""
+        if name not in self.unpacked:
+            tensor = self.packed[name]
+            self.unpacked[name] = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        return self.unpacked[name]
+
     def tensor(self, name):
-        tensor = self.packed[name]
-        return gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float64)
+        return self.stored(name).astype(np.float64)
 
     def norm(self, x, name):
         mean_square = np.mean(x * x, axis=-1, keepdims=True)
@@ -108,8 +115,7 @@ class IndependentDecoder:
 
     def logprobs(self, tokens, first=0):
         """[token, vocabulary]: of what follows each token from the first-th on."""
-        embeddings = self.tensor("token_embd.weight")
-        x = embeddings[np.asarray(tokens)]
+        x = self.stored("token_embd.weight")[np.asarray(tokens)].astype(np.float64)
         if self.gemma:
             x = x * np.sqrt(self.width)
         for layer in range(self.layers):
@@ -119,7 +125,7 @@ class IndependentDecoder:
             added = self.feed_forward(self.norm(x, block + "ffn_norm"), layer)
             x = x + (self.norm(added, block + "post_ffw_norm") if self.gemma else added)
         untied = "output.weight" in self.packed
-        output = self.tensor("output.weight") if untied else embeddings
+        output = self.tensor("output.weight" if untied else "token_embd.weight")
         logits = self.norm(x[first:], "output_norm") @ output.T
         logits -= logits.max(axis=-1, keepdims=True)
         return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))

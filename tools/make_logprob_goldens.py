@@ -8,7 +8,8 @@
 The model's weights are de-quantised into an F32 file, which llama.cpp runs with an F32 KV cache and
 without flash attention, so that nothing in it is rounded to less than fp32. A float64 forward pass
 in numpy (tools/independent_decoder.py) then scores the same tokens: the largest difference is stored
-with the data, and one above 5e-4 is an error.
+with the data, and one above 5e-4 is an error. llama.cpp looks gelu up in a table of half precision,
+though: for Gemma the values are the float64 pass's, and llama.cpp's may be 0.05 off.
 """
 
 import codecs
@@ -62,10 +63,10 @@ MIXED = (GOLDEN / "eval_text/mixed.txt").read_text(encoding="utf-8")
 GEMMA3 = [*SMOLLM2[:9:2], ("long", MIXED[:2200])]
 
 # Of each architecture: the file, positions per prompt, tokens that a prompt and its continuation
-# take at most, prompts.
+# take at most, prompts, how far llama.cpp may be from float64, whether its values are stored.
 KINDS = {
-    "llama": ("fp32.json", 64, 256, SMOLLM2),
-    "gemma3": ("gemma3_fp32.json", 24, 1024, GEMMA3),
+    "llama": ("fp32.json", 64, 256, SMOLLM2, 5e-4, True),
+    "gemma3": ("gemma3_fp32.json", 24, 1024, GEMMA3, 0.05, False),
 }
 
 
@@ -133,9 +134,10 @@ def generate(server, name, prompt, begin, positions):
     return case, answer["completion_probabilities"]
 
 
-def complete(case, steps, vocabulary, model):
+def complete(case, steps, vocabulary, model, stores_steps):
     """Adds "top". llama.cpp reports no probabilities where a token leaves a character incomplete:
-    there they are the float64 model's. Elsewhere they must agree with it."""
+    there they are the float64 model's, as everywhere unless `stores_steps`. Elsewhere the two must
+    agree."""
     tokens = case["prompt_ids"] + case["ids"]
     exact = model.logprobs(np.array(tokens[:-1]), len(case["prompt_ids"]) - 1)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -143,15 +145,16 @@ def complete(case, steps, vocabulary, model):
     case["top"], case["positions_from_fp64"], worst = [], [], 0.0
     for position, token in enumerate(case["ids"]):
         decoder.decode(vocabulary[token])
+        order = np.argsort(-exact[position], kind="stable")[:ALTERNATIVES]
+        top = [(int(i), float(exact[position, i])) for i in order]
         if decoder.getstate()[0]:
-            order = np.argsort(-exact[position], kind="stable")[:ALTERNATIVES]
-            top = [(int(i), float(exact[position, i])) for i in order]
             case["positions_from_fp64"].append(position)
         else:
             step = next(steps)
             assert step["id"] == token, f"{case['name']}: position {position}"
-            top = [(entry["id"], entry["logprob"]) for entry in step["top_logprobs"]]
-            worst = max(worst, *(abs(exact[position, i] - logprob) for i, logprob in top))
+            told = [(entry["id"], entry["logprob"]) for entry in step["top_logprobs"]]
+            worst = max(worst, *(abs(exact[position, i] - logprob) for i, logprob in told))
+            top = told if stores_steps else top
         assert len(top) == ALTERNATIVES
         case["top"].append([[i, round(logprob, 7)] for i, logprob in top])
     assert next(steps, None) is None
@@ -160,7 +163,8 @@ def complete(case, steps, vocabulary, model):
 
 def main():
     reader = gguf.GGUFReader(sys.argv[1])
-    name, positions, context, prompts = KINDS[reader.fields["general.architecture"].contents()]
+    architecture = reader.fields["general.architecture"].contents()
+    name, positions, context, prompts, difference_max, stores_steps = KINDS[architecture]
     begin = begin_ids(reader)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "f32.gguf"
@@ -180,14 +184,15 @@ def main():
         del server
     model, vocabulary = IndependentDecoder(reader), token_bytes(reader)
     for case, steps in answers:
-        complete(case, steps, vocabulary, model)
+        complete(case, steps, vocabulary, model, stores_steps)
         print(case["name"], case["max_difference_from_fp64"], flush=True)
     cases = [case for case, _ in answers]
     worst = max(case["max_difference_from_fp64"] for case in cases)
-    assert worst < 5e-4, f"the arithmetic was not fp32: it differs by {worst} from float64"
+    assert worst < difference_max, f"the arithmetic differs by {worst} from float64"
     head = json.dumps(
         {
             "made_by": version() + ", weights as F32, KV cache F32, no flash attention",
+            "values_of": "llama.cpp" if stores_steps else "tools/independent_decoder.py, float64",
             "model": pathlib.Path(sys.argv[1]).name,
             "ids": "the most probable token at each position, without end tokens; fed back as given",
             "top": "per position the most probable tokens and their log-probabilities, unfiltered",

@@ -66,7 +66,7 @@ class DecoderModel {
 
   // Enqueues gathering `rows` (indices into the batch's rows of the latest forward()), at most
   // logits_rows_max, behind the final norm into activations.last.
-  void final_rows(std::span<const uint32_t> rows, const LlamaActivations& activations) const;
+  void final_rows(std::span<const uint32_t> rows, const DecoderActivations& activations) const;
 
   // Enqueues the logits of `rows` (indices into the batch's rows of the latest forward()), at most
   // logits_rows_max, into activations.logits.

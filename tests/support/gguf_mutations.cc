@@ -403,10 +403,10 @@ void add_model_tensors(std::vector<GgufMutation>& out) {
 void add_families(std::vector<GgufMutation>& out) {
   const auto gemma = [](const Edit& edit) { return edited(edit, "gemma3"); };
   const auto gemma_number = [&](const char* key, uint32_t value) {
-    return gemma([=](GgufWriter& w) { w.add_u32("gemma3." + std::string(key), value); });
+    return gemma([key, value](GgufWriter& w) { w.add_u32("gemma3." + std::string(key), value); });
   };
   const auto vector = [](const char* name, uint32_t size) {
-    return [=](GgufWriter& w) {
+    return [name, size](GgufWriter& w) {
       w.remove_tensor(name);
       w.add_tensor(name, kF32Type, {size}, std::string(size * sizeof(float), '\0'));
     };

@@ -23,8 +23,8 @@
 namespace troupe::test {
 
 // The models that ./test fetches.
-inline const char* const kSmolLm2 = TROUPE_SOURCE_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-inline const char* const kGemma3 = TROUPE_SOURCE_DIR "/models/gemma-3-270m-Q4_K_M.gguf";
+inline constexpr char kSmolLm2[] = TROUPE_SOURCE_DIR "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+inline constexpr char kGemma3[] = TROUPE_SOURCE_DIR "/models/gemma-3-270m-Q4_K_M.gguf";
 
 template <class T>
 T must(Result<T> result) {

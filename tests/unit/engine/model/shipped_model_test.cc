@@ -128,13 +128,25 @@ nlohmann::json read_goldens(const std::string& name) {
   return nlohmann::json::parse(in);
 }
 
+// The derivation stands in docs/adr/0003: each linear layer rounds its input with a relative error
+// of (peak / rms) / (2047 sqrt(12)), where peak / rms is 12.3 over this model's layers (root mean
+// square); the errors of 4 * 30 + 1 layers add up in quadrature; logits have a deviation of 3.54
+// over the vocabulary. Rows whose peak is twice the usual one are off by twice as much, and the
+// worst of 15,360 values by four deviations of that.
+constexpr double kExpectedDeviation = 11.0 * 12.3 / (2047.0 * 3.4641) * 3.54;
+
+// Of Gemma there are 18 layers, and peaks are taken to be as high.
+constexpr double kExpectedOfGemma = 8.54 * 12.3 / (2047.0 * 3.4641) * 5.0;
+
 struct Shipped {
   const char* model;
   const char* goldens;
+  double expected_deviation;
 };
-constexpr Shipped kShipped[] = {{kSmolLm2, "fp32.json"}, {kGemma3, "gemma3_fp32.json"}};
+constexpr Shipped kShipped[] = {{kSmolLm2, "fp32.json", kExpectedDeviation},
+                                {kGemma3, "gemma3_fp32.json", kExpectedOfGemma}};
 
-BOOST_AUTO_TEST_CASE(the_fp32_reference_agrees_with_llama_cpp_in_fp32_within_0_002) {
+BOOST_AUTO_TEST_CASE(the_fp32_reference_agrees_with_other_implementations_within_0_002) {
   for (const Shipped& shipped : kShipped) {
     const auto file = must(GgufFile::open(shipped.model));
     LoadedModel model(*file, std::make_unique<ReferenceBackend>(2, detect_best_cpu_isa()),
@@ -148,23 +160,19 @@ BOOST_AUTO_TEST_CASE(the_fp32_reference_agrees_with_llama_cpp_in_fp32_within_0_0
   }
 }
 
-// The derivation stands in docs/adr/0003: each linear layer rounds its input with a relative error
-// of (peak / rms) / (2047 sqrt(12)), where peak / rms is 12.3 over this model's layers (root mean
-// square); the errors of 4 * 30 + 1 layers add up in quadrature; logits have a deviation of 3.54
-// over the vocabulary. Rows whose peak is twice the usual one are off by twice as much, and the
-// worst of 15,360 values by four deviations of that.
-constexpr double kExpectedDeviation = 11.0 * 12.3 / (2047.0 * 3.4641) * 3.54;
-
 BOOST_AUTO_TEST_CASE(the_fast_path_stays_within_its_derived_bound_of_fp32) {
-  const auto file = must(GgufFile::open(kSmolLm2));
-  LoadedModel model(*file, cpu_backend(2, detect_best_cpu_isa()), kLimits);
-  const Difference difference = compare_with_goldens(*model.executor, read_goldens());
-  const double deviation = std::sqrt(difference.squares / static_cast<double>(difference.count));
-  BOOST_TEST_MESSAGE("largest difference of " << difference.count
-                                              << " log-probabilities: " << difference.largest
-                                              << ", root mean square " << deviation);
-  BOOST_TEST(deviation < kExpectedDeviation);
-  BOOST_TEST(difference.largest < 2.0 * 4.0 * kExpectedDeviation);
+  for (const Shipped& shipped : kShipped) {
+    const auto file = must(GgufFile::open(shipped.model));
+    LoadedModel model(*file, cpu_backend(2, detect_best_cpu_isa()), kGoldenLimits);
+    const Difference difference =
+        compare_with_goldens(*model.executor, read_goldens(shipped.goldens));
+    const double deviation = std::sqrt(difference.squares / static_cast<double>(difference.count));
+    BOOST_TEST_MESSAGE(shipped.model << ": largest difference of " << difference.count
+                                     << " log-probabilities: " << difference.largest
+                                     << ", root mean square " << deviation);
+    BOOST_TEST(deviation < shipped.expected_deviation);
+    BOOST_TEST(difference.largest < 2.0 * 4.0 * shipped.expected_deviation);
+  }
 }
 
 }  // namespace

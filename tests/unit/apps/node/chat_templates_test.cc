@@ -15,13 +15,23 @@ BOOST_AUTO_TEST_SUITE(chat_templates)
 
 namespace {
 
-std::unique_ptr<GgufFile> model_with(const std::string& plain, const std::string& with_tools = "") {
+// A file in memory, which refers to its bytes.
+struct Model {
+  std::string bytes;
+  std::unique_ptr<GgufFile> file;
+  const GgufFile& operator*() const { return *file; }
+};
+
+Model model_with(const std::string& plain, const std::string& with_tools = "") {
   test::TinyModelOptions options;
   options.chat_template = plain;
   test::GgufWriter writer = test::tiny_model_writer(options);
   if (!with_tools.empty()) writer.add_string("tokenizer.chat_template.tool_use", with_tools);
-  const std::string bytes = writer.finish();
-  return GgufFile::from_bytes(std::as_bytes(std::span<const char>(bytes)), "tiny.gguf").value();
+  Model model{writer.finish(), nullptr};
+  // Short strings move with their string; a model is none.
+  model.file =
+      GgufFile::from_bytes(std::as_bytes(std::span<const char>(model.bytes)), "tiny.gguf").value();
+  return model;
 }
 
 class TemplateFile {

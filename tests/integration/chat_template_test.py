@@ -34,7 +34,8 @@ TEMPLATE = """\
 {%- if add_generation_prompt %}<|im_start|>assistant
 {% if enable_thinking is false %}<think></think>{% endif %}{% endif -%}
 """
-TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {}}}]
+TOOLS = [{"type": "function", "function": {
+    "name": "now", "parameters": {"type": "object", "properties": {}}}}]
 CALLED = [{"role": "user", "content": "time?"},
           {"role": "assistant", "content": None, "tool_calls": [
               {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
@@ -135,7 +136,7 @@ class ChatTemplateTest(unittest.TestCase):
                       self.prompt([user("q"), user("x", "assistant") | {"tool_calls": []}]))
 
     def test_tools_are_shown_or_refused(self):
-        self.assertIn('<tools>[{"name": "now", "parameters": {}}]</tools>',
+        self.assertIn('<tools>[{"name": "now", "parameters": {"type": "object", "properties": {}}}]</tools>',
                       self.prompt([user("x")], tools=TOOLS))
         param, text = self.refusal([user("x")], shared_server(), tools=TOOLS)
         self.assertEqual(param, "tools")

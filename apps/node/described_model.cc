@@ -10,19 +10,8 @@ constexpr size_t kNameBytesMost = 256;
 
 }  // namespace
 
-Result<std::optional<ChatTemplate>> chat_template_of(const GgufFile& file) {
-  constexpr std::string_view kKey = "tokenizer.chat_template";
-  if (!file.has(kKey)) return std::optional<ChatTemplate>{};
-  TROUPE_ASSIGN_OR_RETURN(const std::string_view source, file.get_string(kKey));
-  auto compiled = ChatTemplate::compile(std::string(source));
-  if (!compiled.ok()) {
-    return Status{compiled.status().code(),
-                  file.name() + ": its chat template: " + compiled.status().message()};
-  }
-  return std::optional<ChatTemplate>(std::move(compiled).value());
-}
-
-Result<std::shared_ptr<const DescribedModel>> DescribedModel::make(wire::Described message) {
+Result<std::shared_ptr<const DescribedModel>> DescribedModel::make(
+    wire::Described message, const ChatTemplateOptions& templates) {
   std::shared_ptr<DescribedModel> model(new DescribedModel());  // private constructor
   model->name_ = printable(message.name, kNameBytesMost);
   model->digest_ = std::move(message.model);
@@ -35,13 +24,14 @@ Result<std::shared_ptr<const DescribedModel>> DescribedModel::make(wire::Describ
       model->file_, GgufFile::from_header(std::move(message.header), "the model " + model->name_));
   TROUPE_ASSIGN_OR_RETURN(const TokenizerSpec spec, tokenizer_spec_of(*model->file_));
   TROUPE_ASSIGN_OR_RETURN(model->tokenizer_, Tokenizer::create(spec));
-  TROUPE_ASSIGN_OR_RETURN(model->chat_template_, chat_template_of(*model->file_));
+  TROUPE_ASSIGN_OR_RETURN(model->templates_, ChatTemplates::choose(templates, *model->file_));
+  model->request_templates_ = templates.request_templates();
   return std::shared_ptr<const DescribedModel>(std::move(model));
 }
 
 ServedModel DescribedModel::served(const std::string& name, int64_t created_unix_s) const {
-  return {name.empty() ? name_ : name, context_tokens_, created_unix_s, *tokenizer_,
-          chat_template_ ? &*chat_template_ : nullptr};
+  return {name.empty() ? name_ : name, context_tokens_,         created_unix_s,    *tokenizer_,
+          templates_.plain(),          templates_.with_tools(), request_templates_};
 }
 
 }  // namespace troupe

@@ -2,24 +2,21 @@
 // A model as a worker described it: enough to tokenise and to apply the chat template.
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "actors/gateway/openai/served_model.h"
 #include "actors/wire/messages.h"
-#include "engine/chat_template/chat_template.h"
+#include "apps/node/chat_templates.h"
 #include "engine/model/gguf_file.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace troupe {
 
-// The file's own template; nothing where it has none. The errors name the file.
-[[nodiscard]] Result<std::optional<ChatTemplate>> chat_template_of(const GgufFile& file);
-
 class DescribedModel final {
  public:
-  // kDataLoss, kUnsupported: as of GgufFile, Tokenizer and ChatTemplate; the bytes are a peer's.
-  [[nodiscard]] static Result<std::shared_ptr<const DescribedModel>> make(wire::Described message);
+  // kDataLoss, kUnsupported: as of GgufFile, Tokenizer and ChatTemplates; the bytes are a peer's.
+  [[nodiscard]] static Result<std::shared_ptr<const DescribedModel>> make(
+      wire::Described message, const ChatTemplateOptions& templates);
   DescribedModel(const DescribedModel&) = delete;
   DescribedModel& operator=(const DescribedModel&) = delete;
 
@@ -34,7 +31,8 @@ class DescribedModel final {
   uint32_t context_tokens_ = 0;
   std::unique_ptr<GgufFile> file_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::optional<ChatTemplate> chat_template_;
+  ChatTemplates templates_;
+  RequestTemplates request_templates_ = RequestTemplates::kRefused;
 };
 
 }  // namespace troupe

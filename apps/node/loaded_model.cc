@@ -82,7 +82,6 @@ Status LoadedModel::open(const EngineOptions& options) {
                 " tokens, the embedding table " + std::to_string(description_->config.vocab) +
                 "; they must agree: get the file anew"};
   }
-  TROUPE_ASSIGN_OR_RETURN(chat_template_, chat_template_of(*file_));
   return ok_status();
 }
 

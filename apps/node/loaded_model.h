@@ -14,7 +14,6 @@
 #include "apps/node/engine_options.h"
 #include "base/clock.h"
 #include "engine/backend/backend.h"
-#include "engine/chat_template/chat_template.h"
 #include "engine/kv/block_hash.h"
 #include "engine/model/executor.h"
 #include "engine/model/gguf_file.h"
@@ -33,10 +32,8 @@ class LoadedModel final {
   LoadedModel& operator=(const LoadedModel&) = delete;
 
   [[nodiscard]] const Tokenizer& tokenizer() const { return *tokenizer_; }
-  // Null: the file has no chat template.
-  [[nodiscard]] const ChatTemplate* chat_template() const {
-    return chat_template_ ? &*chat_template_ : nullptr;
-  }
+  // The file, e.g. for what only some programs read of it.
+  [[nodiscard]] const GgufFile& file() const { return *file_; }
   [[nodiscard]] Executor& executor() { return *executor_; }
   [[nodiscard]] KvCacheManagerCore& kv_cache_manager() { return *kv_cache_manager_; }
   [[nodiscard]] uint32_t kv_blocks() const { return kv_blocks_; }
@@ -68,7 +65,6 @@ class LoadedModel final {
   std::string digest_;
   std::optional<ModelDescription> description_;
   std::unique_ptr<Tokenizer> tokenizer_;
-  std::optional<ChatTemplate> chat_template_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<DecoderModel> model_;
   uint32_t kv_blocks_ = 0;

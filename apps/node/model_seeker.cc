@@ -34,7 +34,7 @@ void ModelSeeker::on_health(const wire::Health& health) {
 void ModelSeeker::on_described(wire::Described message) {
   if (!models_.empty() || !asked_) return;
   asked_.reset();
-  auto model = DescribedModel::make(std::move(message));
+  auto model = DescribedModel::make(std::move(message), options_.templates);
   if (!model.ok()) {
     LOG(ERROR) << "a worker's model cannot be served: " << model.status().message();
     return;

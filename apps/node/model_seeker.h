@@ -7,6 +7,7 @@
 
 #include "actors/gateway/openai/model_catalogue.h"
 #include "actors/wire/outbox.h"
+#include "apps/node/chat_templates.h"
 #include "base/clock.h"
 #include "base/metrics/serving_metrics.h"
 
@@ -15,6 +16,7 @@ namespace troupe {
 struct ModelSeekerOptions {
   std::string reply_to;     // endpoint that gets the answers
   std::string served_name;  // of the model in the catalogue; empty: as the worker says
+  ChatTemplateOptions templates;
 };
 
 // Fills the catalogue with the cluster's model, and names it in the metrics. Runs on the gateway's

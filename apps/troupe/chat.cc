@@ -16,6 +16,7 @@ namespace {
 struct Conversation {
   const ChatOptions& options;
   const LoadedModel& loaded;
+  const ChatTemplate& chat_template;
   const Clock& clock;
   Generator& generator;
   kj::WaitScope& scope;
@@ -40,8 +41,8 @@ Result<std::vector<TokenId>> prompt_of(const Conversation& conversation) {
   context.eos_token = spelling(tokenizer.eos());
   TROUPE_ASSIGN_OR_RETURN(
       const auto rendered,
-      conversation.loaded.chat_template()->render(make_chat_context(conversation.messages, context),
-                                                  conversation.clock.unix_seconds()));
+      conversation.chat_template.render(make_chat_context(conversation.messages, context),
+                                        conversation.clock.unix_seconds()));
   std::vector<TextPiece> pieces;
   for (const TemplatePiece& piece : rendered) pieces.push_back({piece.text, piece.from_template});
   return tokenizer.encode(pieces);
@@ -88,11 +89,14 @@ void start_anew(Conversation& conversation) {
 Status chat(const ChatOptions& options) {
   const SystemClock clock;
   kj::AsyncIoContext io = kj::setupAsyncIo();
+  TROUPE_RETURN_IF_ERROR(ChatTemplates::check(options.templates));
   TROUPE_ASSIGN_OR_RETURN(const auto loaded, LoadedModel::load(options.engine, clock));
-  if (loaded->chat_template() == nullptr) {
+  TROUPE_ASSIGN_OR_RETURN(const ChatTemplates templates,
+                          ChatTemplates::choose(options.templates, loaded->file()));
+  if (templates.plain() == nullptr) {
     return {StatusCode::kUnsupported,
             options.engine.model_path +
-                " has no chat template; use an instruction-tuned model, or "
+                " has no chat template; use an instruction-tuned model, --chat-template, or "
                 "`troupe generate`"};
   }
   ServingMetrics metrics(options.engine.model_path);
@@ -100,7 +104,8 @@ Status chat(const ChatOptions& options) {
                           LocalCluster::start(options.engine, *loaded, clock, metrics,
                                               io.unixEventPort, io.provider->getTimer()));
   TROUPE_RETURN_IF_ERROR(cluster->wait_until_ready(io.waitScope));
-  Conversation conversation{options, *loaded, clock, cluster->gateway(), io.waitScope, {}};
+  Conversation conversation{options,      *loaded, *templates.plain(), clock, cluster->gateway(),
+                            io.waitScope, {}};
   start_anew(conversation);
 
   const bool interactive = isatty(STDIN_FILENO) != 0;

@@ -87,6 +87,7 @@ void add_serve(CommandLine& line, ServeOptions& options) {
   settings.add({.name = "served-model-name",
                 .help = "The model's name in the API; empty: the file's name without .gguf"},
                &options.served_model_name);
+  add_chat_template_settings(settings, options.templates);
   settings.add({.name = "max-requests",
                 .help = "Requests in flight; further ones get 429 at once",
                 .least = 1,
@@ -127,6 +128,9 @@ void add_chat(CommandLine& line, ChatOptions& options) {
   Settings& settings = add_command(line, "chat", "Talk to a model in the terminal",
                                    [&options] { return run_chat(options); });
   add_engine_settings(settings, options.engine);
+  settings.add({.name = "chat-template",
+                .help = "File with a Jinja chat template to use instead of the model's"},
+               &options.templates.file);
   options.sampling.temperature = 0.7F;
   options.sampling.max_tokens = 1024;
   CLI::App* command = line.app.get_subcommand("chat");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/node/chat_templates.h"
 #include "apps/node/engine_options.h"
 #include "troupe/status.h"
 
@@ -17,6 +18,7 @@ struct ServeOptions {
   uint16_t port = 8000;
   std::optional<uint16_t> rpc_port;  // none: no RPC
   std::string served_model_name;     // empty: the file's name without ".gguf"
+  ChatTemplateOptions templates;
   // As processes of this machine instead of one process.
   bool cluster = false;
   uint32_t prefill_workers = 2, decode_workers = 2;
@@ -45,6 +47,7 @@ struct GenerateOptions {
 
 struct ChatOptions {
   EngineOptions engine;
+  ChatTemplateOptions templates;
   SamplingOptions sampling;
   std::string system;
 };

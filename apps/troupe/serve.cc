@@ -52,6 +52,8 @@ Status serve(const ServeOptions& options) {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   kj::Timer& timer = io.provider->getTimer();
   TROUPE_ASSIGN_OR_RETURN(const auto loaded, LoadedModel::load(options.engine, clock));
+  TROUPE_ASSIGN_OR_RETURN(const ChatTemplates templates,
+                          ChatTemplates::choose(options.templates, loaded->file()));
   const std::string name = served_name(options);
   ServingMetrics metrics(name);
   TROUPE_ASSIGN_OR_RETURN(
@@ -61,7 +63,8 @@ Status serve(const ServeOptions& options) {
   RegistryMetrics metrics_page(metrics);
   ModelCatalogue models;
   TROUPE_RETURN_IF_ERROR(models.add({name, loaded->context_tokens(), clock.unix_seconds(),
-                                     loaded->tokenizer(), loaded->chat_template()}));
+                                     loaded->tokenizer(), templates.plain(), templates.with_tools(),
+                                     options.templates.request_templates()}));
   FrontendLoad load(FrontendLimits{}, entropy_u64());
   HttpFrontendOptions http_options;
   http_options.version = TROUPE_VERSION;
@@ -77,7 +80,7 @@ Status serve(const ServeOptions& options) {
   }
   LOG(INFO) << loaded->summary();
   TROUPE_RETURN_IF_ERROR(cluster->wait_until_ready(io.waitScope));
-  say(kSaysReady, ready_text(options.host, port, name, loaded->chat_template() != nullptr));
+  say(kSaysReady, ready_text(options.host, port, name, templates.plain() != nullptr));
   if (options.rpc_port) say(kSaysReady, "rpc " + options.host + ":" + std::to_string(rpc_port));
 
   on_end_signal(io.unixEventPort).wait(io.waitScope);
@@ -94,7 +97,8 @@ Status serve(const ServeOptions& options) {
 }  // namespace
 
 int run_serve(const ServeOptions& options) {
-  const Status status = options.cluster ? serve_cluster(options) : serve(options);
+  Status status = ChatTemplates::check(options.templates);
+  if (status.ok()) status = options.cluster ? serve_cluster(options) : serve(options);
   return status.ok() ? 0 : fail(status);
 }
 

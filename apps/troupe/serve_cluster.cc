@@ -96,6 +96,10 @@ class LocalProcesses {
     add("--max-requests", std::to_string(options_.engine.requests_in_flight_max));
     if (options_.rpc_port) spec.ports.push_back({kSaysRpc, "--rpc-port", *options_.rpc_port});
     if (!options_.served_model_name.empty()) add("--served-model-name", options_.served_model_name);
+    if (!options_.templates.file.empty()) add("--chat-template", options_.templates.file);
+    if (options_.templates.trusts_requests) {
+      arguments.emplace_back("--trust-request-chat-template");
+    }
     return spec;
   }
 

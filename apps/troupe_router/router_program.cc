@@ -60,6 +60,7 @@ class RouterProgram {
         load_({}, entropy_u64()) {}
 
   Status run() {
+    TROUPE_RETURN_IF_ERROR(ChatTemplates::check(options_.templates));
     TROUPE_RETURN_IF_ERROR(complete_node_options(options_.node));
     TROUPE_ASSIGN_OR_RETURN(node_, Node::start(options_.node, common_record(), clock_));
     say(kSaysListening, node_->address());
@@ -111,7 +112,7 @@ class RouterProgram {
                                              io_.unixEventPort, timer_);
     seeker_ = std::make_unique<ModelSeeker>(
         clock_, node_->outbox(), models_, metrics_,
-        ModelSeekerOptions{gateway.endpoint, options_.served_model_name});
+        ModelSeekerOptions{gateway.endpoint, options_.served_model_name, options_.templates});
     gateway_->set_observers(
         [this](const wire::Health& report) {
           last_health_ = report;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/node/chat_templates.h"
 #include "apps/node/node_options.h"
 #include "base/limits.h"
 #include "troupe/status.h"
@@ -17,6 +18,7 @@ struct RouterProgramOptions {
   uint16_t http_port = 8000;
   std::optional<uint16_t> rpc_port;  // 0: any free one
   std::string served_model_name;     // empty: as the workers say
+  ChatTemplateOptions templates;
   uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
   uint32_t drain_seconds = static_cast<uint32_t>(limits::kDrainDeadline.count());
 };

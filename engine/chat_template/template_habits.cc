@@ -14,6 +14,7 @@ constexpr const char* kUser = "Zquser";
 constexpr const char* kResult = "Zqresult";
 constexpr const char* kTool = "zqtool";
 constexpr const char* kKey = "zqkey";
+constexpr const char* kParameter = "zqparameter";  // of the tool; not kKey, to be told apart
 constexpr const char* kCallId = "zq1234567";  // Mistral's templates want nine letters and digits
 
 ChatTemplateLimits probe_limits() {
@@ -44,9 +45,10 @@ TemplateValue tool_list() {
   const TemplateValue parameters = TemplateValue::dict(
       {{"type", text("object")},
        {"properties",
-        TemplateValue::dict({{kKey, TemplateValue::dict({{"type", text("string")},
-                                                         {"description", text("Zqkey")}})}})},
-       {"required", TemplateValue::list({text(kKey)})}});
+        TemplateValue::dict(
+            {{kParameter, TemplateValue::dict(
+                              {{"type", text("string")}, {"description", text("Zqparameter")}})}})},
+       {"required", TemplateValue::list({text(kParameter)})}});
   const TemplateValue function = TemplateValue::dict(
       {{"name", text(kTool)}, {"description", text("Zqtool")}, {"parameters", parameters}});
   return TemplateValue::list(
@@ -73,11 +75,15 @@ std::vector<ChatMessage> call_conversation(TemplateValue content, Arguments form
   return out;
 }
 
-// What came out of the conversation, without the template's own text; nothing after an error.
-using Trace = std::optional<std::string>;
+// What came out of the conversation; nothing after an error.
+struct Rendered {
+  std::string data;  // without the template's own text
+  size_t bytes;      // of all text
+};
+using Trace = std::optional<Rendered>;
 
 bool shows(const Trace& trace, std::string_view word) {
-  return trace && trace->find(word) != std::string::npos;
+  return trace && trace->data.find(word) != std::string::npos;
 }
 bool drops(const Trace& trace, std::string_view word) {
   return trace && !shows(trace, word);
@@ -97,6 +103,7 @@ class Prober {
   }
 
  private:
+  using Messages = std::vector<ChatMessage>;
   enum class Tools { kAbsent, kGiven };
 
   [[nodiscard]] Trace render(const std::vector<ChatMessage>& messages,
@@ -105,20 +112,27 @@ class Prober {
     options.tools = tools == Tools::kGiven ? tool_list() : TemplateValue();
     const auto pieces = template_.render(make_chat_context(messages, options), 0, probe_limits());
     if (!pieces.ok()) return std::nullopt;
-    std::string out;
+    Rendered out{"", 0};
     for (const TemplatePiece& piece : pieces.value()) {
-      if (!piece.from_template) out += piece.text;
+      out.bytes += piece.text.size();
+      if (!piece.from_template) out.data += piece.text;
     }
     return out;
   }
 
   void probe_system() {
-    habits_.drops_system =
-        drops(render({message("system", text(kSystem)), message("user", text(kUser))}), kSystem);
-    habits_.drops_later_system =
-        drops(render({message("user", text(kUser)), message("assistant", text("Zqanswer")),
-                      message("system", text(kSystem)), message("user", text(kUser))}),
-              kSystem);
+    const bool takes_parts = template_.traits().content_format() != ContentFormat::kText;
+    const auto is_dropped = [&](auto conversation) {
+      return drops(render(conversation(text(kSystem))), kSystem) &&
+             !(takes_parts && shows(render(conversation(parts(kSystem))), kSystem));
+    };
+    habits_.drops_system = is_dropped([this](TemplateValue content) {
+      return Messages{message("system", std::move(content)), message("user", user_content())};
+    });
+    habits_.drops_later_system = is_dropped([this](TemplateValue content) {
+      return Messages{message("user", user_content()), message("assistant", user_content()),
+                      message("system", std::move(content)), message("user", user_content())};
+    });
   }
 
   void probe_tools() {
@@ -136,21 +150,25 @@ class Prober {
            !shows(trace, R"(\"zqkey)") && !shows(trace, "None");
   }
 
+  // "" comes before none, and a dict before text, except where the other way prints less: templates
+  // that do not expect "" write an empty turn for it.
   void probe_calls() {
     bool is_rendered = false;
+    Trace best;
     for (const Arguments form : {Arguments::kDict, Arguments::kText}) {
       for (const bool is_none : {false, true}) {
         const TemplateValue content = is_none ? TemplateValue::none() : text("");
-        const Trace trace = render(call_conversation(content, form, text(kResult)), Tools::kGiven);
+        Trace trace = render(call_conversation(content, form, text(kResult)), Tools::kGiven);
         is_rendered = is_rendered || trace.has_value();
-        if (!is_good_call(trace)) continue;
+        if (!is_good_call(trace) || (best && best->bytes <= trace->bytes)) continue;
+        best = std::move(trace);
         habits_.wants_arguments_as_text = form == Arguments::kText;
         habits_.wants_content_none = is_none;
-        habits_.drops_tool_results = drops(trace, kResult);
-        return;
       }
+      if (best) break;
     }
-    habits_.drops_tool_calls = is_rendered;
+    habits_.drops_tool_results = drops(best, kResult);
+    habits_.drops_tool_calls = is_rendered && !best;
   }
 
   // Whether the content came out, and not as a list is printed.
@@ -167,7 +185,6 @@ class Prober {
   }
 
   void probe_contents() {
-    using Messages = std::vector<ChatMessage>;
     probe_content(habits_.system, kSystem, [this](TemplateValue content) {
       return Messages{message("system", std::move(content)), message("user", user_content())};
     });

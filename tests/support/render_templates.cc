@@ -1,8 +1,10 @@
 // Renders chat templates for tests in other languages. Standard input: one JSON object
 //   {"unix_seconds": 0, "templates": {name: source}, "contexts": {name: variables},
-//    "cases": [[template, context], …]}
+//    "cases": [[template, context], …], "habits": [template, …]}
 // Standard output: one JSON line per case, {"pieces": [[text, from_template], …]} or
-// {"error": message}. bos_token and eos_token count as the template's own text.
+// {"error": message}; then one per template whose habits are asked for, with what is out of the
+// ordinary, e.g. ["drops_tools", "user_takes_parts"]. bos_token and eos_token count as the
+// template's own text.
 
 #include <iostream>
 #include <iterator>
@@ -12,6 +14,7 @@
 #include <utility>
 
 #include "engine/chat_template/chat_template.h"
+#include "engine/chat_template/template_habits.h"
 #include "engine/chat_template/value_json.h"
 
 namespace {
@@ -45,6 +48,32 @@ Json answer(const Result<ChatTemplate>& compiled, const Json& variables, int64_t
   return {{"pieces", std::move(pieces)}};
 }
 
+Json habits_of(const Result<ChatTemplate>& compiled) {
+  if (!compiled.ok()) return {{"error", compiled.status().message()}};
+  ChatContextOptions options;
+  options.bos_token = "<s>";
+  options.eos_token = "</s>";
+  const TemplateHabits habits = find_habits(compiled.value(), options);
+  Json names = Json::array();
+  const auto add = [&names](bool holds, const std::string& name) {
+    if (holds) names.push_back(name);
+  };
+  add(habits.drops_system, "drops_system");
+  add(habits.drops_later_system, "drops_later_system");
+  add(habits.drops_tools, "drops_tools");
+  add(habits.drops_tool_calls, "drops_tool_calls");
+  add(habits.drops_tool_results, "drops_tool_results");
+  add(habits.wants_arguments_as_text, "wants_arguments_as_text");
+  add(habits.wants_content_none, "wants_content_none");
+  for (const auto& [role, content] :
+       {std::pair{"system", habits.system}, std::pair{"user", habits.user},
+        std::pair{"assistant", habits.assistant}, std::pair{"tool", habits.tool}}) {
+    add(content.takes_parts, std::string(role) + "_takes_parts");
+    add(!content.takes_text, std::string(role) + "_takes_no_text");
+  }
+  return names;
+}
+
 }  // namespace
 
 int main() {
@@ -63,6 +92,9 @@ int main() {
     std::cout << answer(templates.at(one.at(0).get<std::string>()), variables,
                         work.at("unix_seconds").get<int64_t>())
               << '\n';
+  }
+  for (const Json& name : work.value("habits", Json::array())) {
+    std::cout << habits_of(templates.at(name.get<std::string>())) << '\n';
   }
   return 0;
 }

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_answer_is_refused_and_asked_for_anew) {
                               +[](wire::Described& m) { m.header.clear(); }}) {
     wire::Described message = described();
     break_it(message);
-    BOOST_TEST(!DescribedModel::make(std::move(message)).ok());
+    BOOST_TEST(!DescribedModel::make(std::move(message), {}).ok());
   }
   rig.seeker.on_health(two_workers());
   rig.seeker.on_described(described());

@@ -77,7 +77,7 @@ caf::actor WorkerParts::spawn_decode_worker(Node& node, const WorkerOptions& opt
   decode.scheduler = scheduler(options.engine);
   WorkerBulk bulk;
   bulk.kv = loaded_.kv_memory();
-  decode.kv = {bulk.kv.layers, bulk.kv.block_bytes};
+  decode.kv = {bulk.kv.layers, bulk.kv.block_bytes, loaded_.digest()};
   if (options.role == wire::Role::kDecode) bulk.transport = &node.transport();
   DecodeWorker worker =
       spawn_decode(node.system(), clock_, node.outbox(), metrics_, std::move(decode), bulk,
@@ -94,7 +94,7 @@ caf::actor WorkerParts::spawn_prefill_worker(Node& node, const WorkerOptions& op
   prefill.identity = identity(node, options);
   prefill.scheduler = scheduler(options.engine);
   const KvMemory kv = loaded_.kv_memory();
-  prefill.kv = {kv.layers, kv.block_bytes};
+  prefill.kv = {kv.layers, kv.block_bytes, loaded_.digest()};
   PrefillWorker worker =
       spawn_prefill(node.system(), clock_, node.outbox(), metrics_, std::move(prefill),
                     node.transport(), kv, spawn_device(node.system(), loaded_.executor()),

@@ -28,7 +28,7 @@ Status ModelCatalogue::add(ServedModel model, std::shared_ptr<const void> owner)
   models_.push_back(std::make_unique<CataloguedModel>(std::move(model), std::move(owner)));
   const ServedModel& served = models_.back()->served();
   rules_.push_back({served.name, static_cast<uint32_t>(served.tokenizer.vocab_size()),
-                    served.context_tokens, served.request_templates});
+                    served.context_tokens, served.request_templates, served.digest});
   TROUPE_ASSERT(rules_.size() == models_.size(), rules_.size(), models_.size());
   return ok_status();
 }
@@ -41,6 +41,13 @@ const CataloguedModel& ModelCatalogue::at(size_t index) const {
 const CataloguedModel* ModelCatalogue::find(std::string_view name) const {
   const auto found = std::find_if(models_.begin(), models_.end(),
                                   [&](const auto& model) { return model->served().name == name; });
+  return found == models_.end() ? nullptr : found->get();
+}
+
+const CataloguedModel* ModelCatalogue::find_digest(std::string_view digest) const {
+  const auto found = std::find_if(models_.begin(), models_.end(), [&](const auto& model) {
+    return model->served().digest == digest;
+  });
   return found == models_.end() ? nullptr : found->get();
 }
 

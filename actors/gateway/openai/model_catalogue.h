@@ -1,5 +1,6 @@
 #pragma once
-// The models that the front ends serve, by the names that requests use.
+// The models that the front ends serve, by the names that requests use. A model has one row for
+// each of its names; an answer says the name that its request said.
 
 #include <cstddef>
 #include <memory>
@@ -49,6 +50,8 @@ class ModelCatalogue final {
   [[nodiscard]] const CataloguedModel& at(size_t index) const;
   // Null: there is none of this name.
   [[nodiscard]] const CataloguedModel* find(std::string_view name) const;
+  // The first row of the model with this digest; null: there is none.
+  [[nodiscard]] const CataloguedModel* find_digest(std::string_view digest) const;
   // What request bodies are checked against, in the same order; valid until the next add().
   [[nodiscard]] std::span<const RequestRules> rules() const { return rules_; }
 

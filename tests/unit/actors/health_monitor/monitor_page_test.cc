@@ -71,9 +71,13 @@ BOOST_FIXTURE_TEST_CASE(a_lost_worker_is_down_and_has_no_load, MonitorFixture) {
   hear(0, {worker(), worker("ready", "b/worker")});
   hear(0, {worker("lost: silent"), worker("ready", "b/worker")});
   const std::string text = monitor_metrics_text(monitor.view());
-  BOOST_TEST(has(text, "troupe_worker_up{worker=\"w:7000/worker\",role=\"decode\",model_name=\"\"} 0"), text);
+  BOOST_TEST(
+      has(text, "troupe_worker_up{worker=\"w:7000/worker\",role=\"decode\",model_name=\"\"} 0"),
+      text);
   BOOST_TEST(text.find("troupe_worker_running{worker=\"w:7000") == std::string::npos, text);
-  BOOST_TEST(has(text, "troupe_worker_running{worker=\"b/worker\",role=\"decode\",model_name=\"\"} 0"), text);
+  BOOST_TEST(
+      has(text, "troupe_worker_running{worker=\"b/worker\",role=\"decode\",model_name=\"\"} 0"),
+      text);
 }
 
 BOOST_FIXTURE_TEST_CASE(the_cluster_page_is_json_with_history, MonitorFixture) {

@@ -65,7 +65,7 @@ Heartbeat full_heartbeat() {
 }
 
 WorkerStatus full_worker_status() {
-  return {WorkerId(3), "10.0.0.7:7000/worker",        Role::kPrefill, true,    "ready", 12,
+  return {WorkerId(3), "10.0.0.7:7000/worker",        Role::kPrefill, true,     "ready", 12,
           6,           std::chrono::milliseconds(40), full_load(),    "digest", "smol"};
 }
 

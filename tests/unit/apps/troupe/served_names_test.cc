@@ -15,8 +15,8 @@ BOOST_AUTO_TEST_CASE(one_model_has_the_names_that_are_given_or_its_files) {
 }
 
 BOOST_AUTO_TEST_CASE(of_several_models_each_name_says_whose_it_is) {
-  BOOST_TEST((served_names_of({"a.gguf", "b.gguf"}, {"b=x", "b=y"}).value() ==
-              Names{{"a"}, {"x", "y"}}));
+  BOOST_TEST(
+      (served_names_of({"a.gguf", "b.gguf"}, {"b=x", "b=y"}).value() == Names{{"a"}, {"x", "y"}}));
   for (const char* bad : {"x", "c=x", "a", "a="}) {
     const auto names = served_names_of({"a.gguf", "b.gguf"}, {bad});
     BOOST_TEST((names.status().code() == StatusCode::kInvalidArgument), bad);

@@ -70,6 +70,7 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
 
   kj::Promise<void> drain(Duration grace) {
     accept_loop_.stop();
+    draining_ = true;
     drained_ = server_->drain().fork();
     const kj::Duration limit = static_cast<int64_t>(grace.count()) * kj::NANOSECONDS;
     auto late = context_.timer.afterDelay(limit).then([this] {
@@ -112,6 +113,7 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
   // Closing while the client still sends would reset the connection, and the client might never
   // read the answer that says why: so it is heard out for a moment.
   kj::Promise<void> linger(kj::AsyncIoStream& connection) {
+    if (draining_) return kj::READY_NOW;
     connection.shutdownWrite();
     auto sink = kj::heap<kj::FixedArray<kj::byte, kLingerReadBytes>>();
     auto& buffer = *sink;
@@ -194,6 +196,7 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
 
   HttpContext context_;
   uint32_t open_connections_ = 0;
+  bool draining_ = false;  // nobody is waited for but those that are being answered
   kj::Own<kj::HttpServer> server_;
   kj::Own<kj::TaskSet> connections_;  // before the server in destruction: they run inside it
   AcceptLoop accept_loop_;

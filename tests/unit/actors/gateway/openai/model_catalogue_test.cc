@@ -13,6 +13,10 @@ namespace {
 
 using namespace test;
 
+struct HealthyAlways final : HealthSource {
+  [[nodiscard]] Status health() const override { return ok_status(); }
+};
+
 struct Fixture {
   TinyModel tiny;
   ModelCatalogue models;

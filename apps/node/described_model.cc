@@ -48,13 +48,11 @@ Result<std::shared_ptr<const DescribedModel>> DescribedModel::make(wire::Describ
 
 ServedModel DescribedModel::served(const std::string& name, const std::string& root,
                                    int64_t created_unix_s) const {
-  return {name,
-          context_tokens_,
-          created_unix_s,
-          *tokenizer_,
-          chat_template_ ? &*chat_template_ : nullptr,
-          digest_,
-          root};
+  ServedModel out{name, context_tokens_, created_unix_s, *tokenizer_,
+                  chat_template_ ? &*chat_template_ : nullptr};
+  out.digest = digest_;
+  out.root = root;
+  return out;
 }
 
 }  // namespace troupe

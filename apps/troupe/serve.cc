@@ -58,9 +58,11 @@ Status load_models(const ServeOptions& options, const Clock& clock, Models& mode
     TROUPE_ASSIGN_OR_RETURN(auto loaded, LoadedModel::load(engine, clock));
     LOG(INFO) << models.names[i][0] << ": " << loaded->summary();
     for (const std::string& name : models.names[i]) {
-      TROUPE_RETURN_IF_ERROR(models.catalogue.add(
-          {name, loaded->context_tokens(), clock.unix_seconds(), loaded->tokenizer(),
-           loaded->chat_template(), loaded->digest(), models.names[i][0]}));
+      ServedModel served{name, loaded->context_tokens(), clock.unix_seconds(), loaded->tokenizer(),
+                         loaded->chat_template()};
+      served.digest = loaded->digest();
+      served.root = models.names[i][0];
+      TROUPE_RETURN_IF_ERROR(models.catalogue.add(std::move(served)));
     }
     models.loaded.push_back(std::move(loaded));
   }

@@ -146,7 +146,7 @@ class Settings::Impl {
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
       // One value for each flag, but any number of them by their place.
       if (setting.positional) {
-        option->expected(1, kPositionalsMax);
+        option->expected(1, kPositionalsMax)->allow_extra_args();
       } else {
         option->expected(1);
       }

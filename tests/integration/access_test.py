@@ -1,6 +1,6 @@
 """API keys, CORS, methods and headers: who may ask, and how a request must look."""
 
-import os
+import re
 import signal
 import socket
 import tempfile
@@ -8,6 +8,9 @@ import time
 import unittest
 from pathlib import Path
 
+import capnp
+
+from rpc_client import Connection, run
 from server import MODEL, Server, chat, shared_server, wait_until
 
 KEY = "first-key-0123456789"
@@ -110,6 +113,25 @@ class KeyTest(unittest.TestCase):
         output = self.server.output()
         for key in (KEY, SECOND, "a-wrong-key-that-was-typed"):
             self.assertNotIn(key, output)
+
+    def test_an_rpc_client_gives_its_key_before_it_may_ask(self):
+        port = int(re.search(r"ready: rpc 127\.0\.0\.1:(\d+)", self.server.output()).group(1))
+
+        async def main():
+            async with Connection(port) as connection:
+                serving = connection.serving
+                self.assertTrue((await serving.health()).ready)
+                for call in (lambda: serving.models(), lambda: serving.tokenize(prompt="x"),
+                             lambda: serving.complete(model=MODEL, prompt={"text": "x"}),
+                             lambda: serving.authenticate(key="a-key-that-nobody-knows")):
+                    with self.assertRaises(capnp.KjException) as refused:
+                        await call()
+                    self.assertIn("API key", str(refused.exception))
+                granted = (await serving.authenticate(key=KEY)).serving
+                answer = (await granted.complete(model=MODEL, prompt={"text": "x"},
+                                                 parameters={"maxTokens": 1})).answer
+                self.assertEqual(answer.model, MODEL)
+        run(main)
 
     def test_the_file_is_read_anew_on_sighup_and_a_broken_one_changes_nothing(self):
         third = "third-key-5555555555"

@@ -44,11 +44,4 @@ const CataloguedModel* ModelCatalogue::find(std::string_view name) const {
   return found == models_.end() ? nullptr : found->get();
 }
 
-const CataloguedModel* ModelCatalogue::find_digest(std::string_view digest) const {
-  const auto found = std::find_if(models_.begin(), models_.end(), [&](const auto& model) {
-    return model->served().digest == digest;
-  });
-  return found == models_.end() ? nullptr : found->get();
-}
-
 }  // namespace troupe

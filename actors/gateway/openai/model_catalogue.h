@@ -50,8 +50,6 @@ class ModelCatalogue final {
   [[nodiscard]] const CataloguedModel& at(size_t index) const;
   // Null: there is none of this name.
   [[nodiscard]] const CataloguedModel* find(std::string_view name) const;
-  // The first row of the model with this digest; null: there is none.
-  [[nodiscard]] const CataloguedModel* find_digest(std::string_view digest) const;
   // What request bodies are checked against, in the same order; valid until the next add().
   [[nodiscard]] std::span<const RequestRules> rules() const { return rules_; }
 

@@ -13,17 +13,26 @@
 namespace troupe::client {
 
 struct LoopSide::Connection {
-  explicit Connection(kj::Own<kj::AsyncIoStream> stream)
+  Connection(kj::Own<kj::AsyncIoStream> stream, const std::string& api_key)
       : socket(kj::mv(stream)),
         network(*socket, capnp::rpc::twoparty::Side::CLIENT),
         system(capnp::makeRpcClient(network)),
-        serving(bootstrap()) {}
+        serving(authenticated(api_key)) {}
 
   rpc::Serving::Client bootstrap() {
     capnp::MallocMessageBuilder message;
     auto server = message.initRoot<capnp::rpc::twoparty::VatId>();
     server.setSide(capnp::rpc::twoparty::Side::SERVER);
     return system.bootstrap(server).castAs<rpc::Serving>();
+  }
+
+  // Waits for nothing: calls of what the server will give travel behind the question.
+  rpc::Serving::Client authenticated(const std::string& api_key) {
+    rpc::Serving::Client server = bootstrap();
+    if (api_key.empty()) return server;
+    auto request = server.authenticateRequest();
+    request.setKey(api_key.c_str());
+    return request.send().getServing();
   }
 
   kj::Own<kj::AsyncIoStream> socket;
@@ -36,7 +45,7 @@ LoopSide::LoopSide(kj::AsyncIoContext& io, std::string host, uint16_t port, Clie
     : io_(io),
       host_(std::move(host)),
       port_(port),
-      options_(options),
+      options_(std::move(options)),
       tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {}
 
 LoopSide::~LoopSide() noexcept {
@@ -67,7 +76,7 @@ kj::Promise<void> LoopSide::connect() {
                          kj::str("not within ", limit, " ms"));
   });
   auto connected = [this](kj::Own<kj::AsyncIoStream> stream) {
-    connection_ = kj::heap<Connection>(kj::mv(stream));
+    connection_ = kj::heap<Connection>(kj::mv(stream), options_.api_key);
     const Connection* mine = connection_.get();
     // Later, since this object cannot be destroyed from inside itself.
     keep(connection_->network.onDisconnect().then([this, mine] {

@@ -72,6 +72,11 @@ interface Serving {
   chat @6 (model :Text, messages :List(Message), parameters :Parameters, sink :ResponseSink)
        -> (answer :Answer);
   # Answers a conversation. The gateway applies the model's chat template.
+
+  authenticate @7 (key :Text) -> (serving :Serving);
+  # Where the server wants API keys, the bootstrap capability answers version() and health() alone;
+  # the one from here answers everything, until its connection ends. An unknown key is FAILED. Where
+  # the server wants none, every key is good.
 }
 
 interface ResponseSink {

@@ -165,7 +165,7 @@ void SimWorker::start_cores() {
                                             decode_->on_step_done(std::move(result));
                                           }
                                         });
-  const KvExtent kv{kv_.layers, kv_.block_bytes};
+  const KvExtent kv{kv_.layers, kv_.block_bytes, identity.model};
   if (options_.role == wire::Role::kPrefill) {
     prefill_ = std::make_unique<PrefillCore>(process_.clock(), outbox_, *ports_, metrics_,
                                              PrefillOptions{identity, scheduler, kv});

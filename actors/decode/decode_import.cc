@@ -49,6 +49,7 @@ void DecodeCore::start_import(Import&& import) {
   order.deadline = std::chrono::duration_cast<std::chrono::milliseconds>(patience);
   order.layers = options_.kv.layers;
   order.block_bytes = options_.kv.block_bytes;
+  order.model = options_.kv.model;
   const TimePoint now = clock_.now();
   OngoingImport& ongoing = imports_.add({.landing = order.ticket.landing,
                                          .sequence = import.sequence,

@@ -18,7 +18,10 @@ FrontendLoad::FrontendLoad(FrontendLimits limits, uint64_t incarnation)
     : limits_(limits), incarnation_(incarnation) {}
 
 std::optional<LoadTicket> FrontendLoad::open_connection() {
-  if (connections_ >= limits_.connections_max) return std::nullopt;
+  if (connections_ >= limits_.connections_max) {
+    metrics_.cut_connections.Increment();
+    return std::nullopt;
+  }
   return std::optional<LoadTicket>(std::in_place, connections_);
 }
 
@@ -29,6 +32,12 @@ Result<LoadTicket> FrontendLoad::begin_generation() {
                       " requests, as many as it takes at once; try again soon");
   }
   return LoadTicket(generations_);
+}
+
+std::string FrontendLoad::serialize_metrics() {
+  metrics_.connections.Set(connections_);
+  metrics_.generations.Set(generations_);
+  return metrics_.serialize();
 }
 
 std::string FrontendLoad::response_id(std::string_view prefix, uint64_t request) const {

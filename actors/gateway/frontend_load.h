@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "actors/gateway/frontend_limits.h"
+#include "base/metrics/frontend_metrics.h"
 #include "troupe/status.h"
 
 namespace troupe {
@@ -44,6 +45,10 @@ class FrontendLoad final {
   // kResourceExhausted: as many requests are generated as there may be.
   [[nodiscard]] Result<LoadTicket> begin_generation();
 
+  [[nodiscard]] FrontendMetrics& metrics() { return metrics_; }
+  // Prometheus text format, with the counts as of now.
+  [[nodiscard]] std::string serialize_metrics();
+
   // Numbers requests from 1.
   [[nodiscard]] uint64_t next_request() { return ++requests_; }
   // "<prefix><24 hexadecimal digits or more>": unique in the process by the number, and among
@@ -53,6 +58,7 @@ class FrontendLoad final {
 
  private:
   const FrontendLimits limits_;
+  FrontendMetrics metrics_;
   const uint64_t incarnation_;
   uint64_t requests_ = 0;
   uint32_t connections_ = 0;

@@ -3,6 +3,7 @@
 #include <glog/logging.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/assert.h"
@@ -10,6 +11,9 @@
 
 namespace troupe {
 namespace {
+
+// Of what is told of workers that cannot serve; further ones are left out.
+constexpr size_t kReasonBytesMax = 1024;
 
 double seconds_between(TimePoint from, TimePoint to) {
   return std::chrono::duration<double>(to - from).count();
@@ -40,7 +44,7 @@ Result<RequestId> GatewayCore::submit(GenerationRequest request, GenerationListe
   TROUPE_ASSERT(!request.prompt.empty() && !request.choices.empty(), request.prompt.size(),
                 request.choices.size());
   TROUPE_ASSERT(request.choices.size() <= limits::kChoicesMax, request.choices.size());
-  if (Status healthy = health(); !healthy.ok()) return healthy;
+  TROUPE_RETURN_IF_ERROR(request.model.empty() ? health() : health_of(request.model));
   const RequestId id(next_id_++);
   wire::Accepted accepted;
   accepted.request = {id,
@@ -49,15 +53,19 @@ Result<RequestId> GatewayCore::submit(GenerationRequest request, GenerationListe
                       std::move(request.prompt),
                       {},
                       std::move(request.cache_salt),
-                      clock_.now()};
+                      clock_.now(),
+                      std::move(request.model)};
   Request state;
+  ServingMetrics& metrics =
+      options_.metrics_of ? options_.metrics_of(accepted.request.model) : metrics_;
+  state.metrics = &metrics;
   state.label = std::move(request.label);
   state.listener = &listener;
   state.prompt_tokens = static_cast<uint32_t>(accepted.request.prompt.size());
   state.accepted = accepted.request.accepted;
-  metrics_.request_params_n.Observe(static_cast<double>(request.choices.size()));
+  metrics.request_params_n.Observe(static_cast<double>(request.choices.size()));
   for (SamplingParams& params : request.choices) {
-    metrics_.request_params_max_tokens.Observe(params.max_tokens);
+    metrics.request_params_max_tokens.Observe(params.max_tokens);
     const SequenceId sequence(next_id_++);
     state.choices.emplace_back().sequence = sequence;
     accepted.request.sequences.push_back({sequence, std::move(params)});
@@ -75,7 +83,7 @@ void GatewayCore::cancel(RequestId id) {
   const auto found = requests_.find(id);
   if (found == requests_.end()) return;
   Request& request = found->second;
-  metrics_.finished_abort.Increment(request.choices_open);
+  request.metrics->finished_abort.Increment(request.choices_open);
   for (Choice& choice : request.choices) {
     if (!choice.ended) end_choice(request, choice);
   }
@@ -94,7 +102,7 @@ GenerationUsage GatewayCore::cancel_choice(RequestId id, uint32_t index) {
   const GenerationUsage usage{request.prompt_tokens, choice.cached_tokens};
   const SequenceId sequence = choice.sequence;
   // The front ends cancel a choice for one reason: its stop string was found.
-  metrics_.finished_stop.Increment();
+  request.metrics->finished_stop.Increment();
   measure_end(request, choice);
   end_choice(request, choice);
   [[maybe_unused]] const Status sent =
@@ -170,8 +178,8 @@ void GatewayCore::on_emission(const wire::Emission& emission, std::optional<Dura
     return fail(id, end.error);
   }
   measure_end(*request, *choice);
-  (end.reason == FinishReason::kStop ? metrics_.finished_stop : metrics_.finished_length)
-      .Increment();
+  ServingMetrics& metrics = *request->metrics;
+  (end.reason == FinishReason::kStop ? metrics.finished_stop : metrics.finished_length).Increment();
   end_choice(*request, *choice);
   GenerationListener* listener = request->listener;
   if (request->choices_open == 0) {
@@ -186,14 +194,14 @@ void GatewayCore::take_tokens(Request& request, Choice& choice,
   const auto count = static_cast<uint32_t>(tokens.size());
   if (choice.tokens == 0) {
     choice.first_token = now;
-    metrics_.time_to_first_token.Observe(seconds_between(request.accepted, now));
+    request.metrics->time_to_first_token.Observe(seconds_between(request.accepted, now));
   } else {
-    metrics_.inter_token_latency.Observe(seconds_between(choice.last_token, now));
+    request.metrics->inter_token_latency.Observe(seconds_between(choice.last_token, now));
   }
   choice.last_token = now;
   choice.tokens += count;
   request.output_tokens += count;
-  metrics_.generation_tokens.Increment(count);
+  request.metrics->generation_tokens.Increment(count);
 }
 
 void GatewayCore::end_choice(Request& request, Choice& choice) {
@@ -212,7 +220,7 @@ void GatewayCore::fail(RequestId id, const Status& status) {
   const auto found = requests_.find(id);
   if (found == requests_.end()) return;
   Request& request = found->second;
-  metrics_.finished_error.Increment(request.choices_open);
+  request.metrics->finished_error.Increment(request.choices_open);
   for (Choice& choice : request.choices) {
     if (!choice.ended) end_choice(request, choice);
   }
@@ -231,20 +239,21 @@ void GatewayCore::take_stops(Request& request, Choice& choice, const wire::Emiss
   choice.cached_tokens = emission.cached_tokens;
   const bool served = !emission.tokens.empty() || (emission.end && emission.end->error.ok());
   if (!served || std::exchange(request.counted, true)) return;
-  metrics_.prompt_tokens.Increment(request.prompt_tokens);
-  metrics_.request_prompt_tokens.Observe(request.prompt_tokens);
+  request.metrics->prompt_tokens.Increment(request.prompt_tokens);
+  request.metrics->request_prompt_tokens.Observe(request.prompt_tokens);
 }
 
 void GatewayCore::measure_end(const Request& request, const Choice& choice) {
   const TimePoint now = clock_.now();
-  metrics_.e2e_latency.Observe(seconds_between(request.accepted, now));
-  metrics_.request_generation_tokens.Observe(choice.tokens);
-  metrics_.compute_seconds.Observe(std::chrono::duration<double>(choice.compute).count());
+  request.metrics->e2e_latency.Observe(seconds_between(request.accepted, now));
+  request.metrics->request_generation_tokens.Observe(choice.tokens);
+  request.metrics->compute_seconds.Observe(std::chrono::duration<double>(choice.compute).count());
   if (choice.network) {
-    metrics_.network_seconds.Observe(std::chrono::duration<double>(*choice.network).count());
+    request.metrics->network_seconds.Observe(
+        std::chrono::duration<double>(*choice.network).count());
   }
   const auto observe = [&](Stop stop, std::optional<double> seconds) {
-    if (seconds) metrics_.stop_seconds[static_cast<size_t>(stop)]->Observe(*seconds);
+    if (seconds) request.metrics->stop_seconds[static_cast<size_t>(stop)]->Observe(*seconds);
   };
   const auto at = [&](Stop stop) { return choice.passed[static_cast<size_t>(stop)]; };
   for (const Stop stop : {Stop::kReserved, Stop::kPrefilled, Stop::kMoved, Stop::kJoined}) {
@@ -256,15 +265,15 @@ void GatewayCore::measure_end(const Request& request, const Choice& choice) {
   }
   if (choice.tokens > 1) {
     const double decoding = seconds_between(choice.first_token, choice.last_token);
-    metrics_.decode_time.Observe(decoding);
-    metrics_.time_per_output_token.Observe(decoding / (choice.tokens - 1));
+    request.metrics->decode_time.Observe(decoding);
+    request.metrics->time_per_output_token.Observe(decoding / (choice.tokens - 1));
   }
   const auto queue = seconds_between(at(Stop::kRouted), at(Stop::kReserved));
   const auto prefill = seconds_between(at(Stop::kReserved), at(Stop::kJoined));
-  if (queue) metrics_.queue_time.Observe(*queue);
-  if (prefill) metrics_.prefill_time.Observe(*prefill);
+  if (queue) request.metrics->queue_time.Observe(*queue);
+  if (prefill) request.metrics->prefill_time.Observe(*prefill);
   if (queue) {
-    metrics_.inference_time.Observe(seconds_between(request.accepted, now) - *queue);
+    request.metrics->inference_time.Observe(seconds_between(request.accepted, now) - *queue);
   }
 }
 
@@ -307,6 +316,7 @@ void GatewayCore::on_health(const wire::Health& message) {
   last_health_ = clock_.now();
   healthy_ = message.healthy;
   reason_ = message.reason;
+  take_models(message);
   if (!options_.clock_offset) return;
   worker_nodes_.clear();
   for (const wire::WorkerStatus& worker : message.workers) {
@@ -326,6 +336,28 @@ void GatewayCore::on_tick() {
   for (const auto& [id, request] : requests_) lost.push_back(id);
   std::sort(lost.begin(), lost.end());
   for (const RequestId id : lost) fail(id, {StatusCode::kUnavailable, reason_ + "; retry"});
+}
+
+void GatewayCore::take_models(const wire::Health& message) {
+  models_.clear();
+  std::set<std::string_view> serving;
+  for (const wire::WorkerStatus& worker : message.workers) {
+    if (worker.role == wire::Role::kPrefill) continue;
+    if (worker.accepting) serving.insert(worker.model);
+    std::string& reason = models_[worker.model];
+    if (reason.size() > kReasonBytesMax) continue;
+    reason += (reason.empty() ? "worker " : "; worker ") + worker.endpoint + " is " + worker.state;
+  }
+  for (const std::string_view model : serving) models_.find(model)->second.clear();
+}
+
+Status GatewayCore::health_of(std::string_view model) const {
+  TROUPE_RETURN_IF_ERROR(health());
+  const auto known = models_.find(model);
+  if (known != models_.end() && known->second.empty()) return ok_status();
+  const std::string why =
+      known == models_.end() ? "no worker that decodes has joined" : known->second;
+  return {StatusCode::kUnavailable, "no worker can serve this model now: " + why + "; retry later"};
 }
 
 Status GatewayCore::health() const {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ struct GatewayOptions {
   // A node's monotonic clock minus ours, as far as it is known: its time stamps are of no use
   // without. Unset: everybody runs by one clock.
   std::function<std::optional<Duration>(std::string_view node)> clock_offset;
+  // Where the requests for the model with this digest are counted; what it returns outlives the
+  // core. Unset: all by the core's own metrics.
+  std::function<ServingMetrics&(std::string_view model)> metrics_of;
 };
 
 // Invariants: a request is in `requests_` from submit() until its listener has heard its end or it
@@ -50,6 +54,8 @@ class GatewayCore final : public Generator {
 
   // Ok, or why this gateway can serve nothing now.
   [[nodiscard]] Status health() const;
+  // The same of requests for one model.
+  [[nodiscard]] Status health_of(std::string_view model) const;
   [[nodiscard]] size_t requests_in_flight() const { return requests_.size(); }
   void check_invariants() const;
 
@@ -70,6 +76,7 @@ class GatewayCore final : public Generator {
   struct Request {
     std::string label;
     GenerationListener* listener = nullptr;
+    ServingMetrics* metrics = nullptr;  // of its model
     std::vector<Choice> choices;
     uint32_t choices_open = 0;
     uint32_t prompt_tokens = 0, output_tokens = 0;
@@ -84,6 +91,7 @@ class GatewayCore final : public Generator {
 
   void on_emission(const wire::Emission& emission, std::optional<Duration> on_the_way);
   [[nodiscard]] std::optional<Duration> time_on_the_way(const wire::Emitted& message) const;
+  void take_models(const wire::Health& message);
   void take_tokens(Request& request, Choice& choice, const std::vector<SampledToken>& tokens);
   void end_choice(Request& request, Choice& choice);
   void fail(RequestId id, const Status& status);
@@ -100,6 +108,9 @@ class GatewayCore final : public Generator {
   std::unordered_map<RequestId, Request> requests_;
   std::unordered_map<SequenceId, Place> sequences_;
   std::unordered_map<WorkerId, std::string> worker_nodes_;
+  // By the digest of each model that the router knows workers of: why none of them can decode;
+  // empty when one can.
+  std::map<std::string, std::string, std::less<>> models_;
   bool healthy_ = false;
   std::string reason_ = "the router has not been heard of yet";
   TimePoint last_health_;

@@ -21,6 +21,7 @@ struct GenerationRequest {
   std::vector<TokenId> prompt;  // never empty; already checked against the context length
   std::vector<SamplingParams> choices;  // one per continuation; their seeds already differ
   std::string cache_salt;               // requests share cached prefixes only within one salt
+  std::string model = {};  // digest of the model that shall answer; empty: the only one
 };
 
 // Counted by the worker, so that they agree with what was computed.

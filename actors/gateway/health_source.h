@@ -1,6 +1,8 @@
 #pragma once
 // Whether a gateway can serve, as its front ends ask it.
 
+#include <string_view>
+
 #include "troupe/status.h"
 
 namespace troupe {
@@ -12,6 +14,8 @@ class HealthSource {
   // Ok: requests would be served. Anything else: not now, for the reason that the message tells,
   // e.g. while loading or when the engine is stuck.
   [[nodiscard]] virtual Status health() const = 0;
+  // The same for requests for one model, named by its digest.
+  [[nodiscard]] virtual Status health_of(std::string_view /*digest*/) const { return health(); }
 };
 
 }  // namespace troupe

@@ -109,7 +109,8 @@ void add_nodes(Page& page, const MonitorView& view) {
   if (!view.informed()) return;  // nobody tells about workers
   for (const ObservedWorker& worker : view.workers) {
     const Labels labels = {{"worker", worker.status.endpoint},
-                           {"role", wire::to_string(worker.status.role)}};
+                           {"role", wire::to_string(worker.status.role)},
+                           {"model_name", worker.status.model_name}};
     page.gauge("troupe_worker_up", "Whether the worker is heard and makes progress", labels,
                is_up(worker.state));
     page.gauge("troupe_worker_accepting", "Whether the worker gets new requests", labels,

@@ -1,16 +1,20 @@
 #include "actors/router/prefix_index.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/limits.h"
 
 namespace troupe {
 
-PrefixIndex::Chain PrefixIndex::chain_of(std::string_view cache_salt,
+PrefixIndex::Chain PrefixIndex::chain_of(std::string_view model, std::string_view cache_salt,
                                          std::span<const TokenId> prompt) const {
   Chain chain;
   chain.reserve(prompt.size() / kBlockTokens);
-  BlockIdentity identity = hasher_.root(cache_salt);
+  // The length keeps "ab" + "c" apart from "a" + "bc".
+  std::string space = std::to_string(model.size()) + ':';
+  space.append(model).append(cache_salt);
+  BlockIdentity identity = hasher_.root(space);
   for (size_t at = 0; at + kBlockTokens <= prompt.size(); at += kBlockTokens) {
     identity = hasher_.next(identity, prompt.subspan(at, kBlockTokens));
     chain.push_back(identity);

@@ -24,7 +24,9 @@ class PrefixIndex {
   // `hasher` must outlive the index.
   explicit PrefixIndex(const BlockHasher& hasher) : hasher_(hasher) {}
 
-  [[nodiscard]] Chain chain_of(std::string_view cache_salt, std::span<const TokenId> prompt) const;
+  // Of another model, or under another salt, the same prompt has none of these.
+  [[nodiscard]] Chain chain_of(std::string_view model, std::string_view cache_salt,
+                               std::span<const TokenId> prompt) const;
   // Tokens at the beginning of the chain that the worker is believed to hold.
   [[nodiscard]] uint32_t cached_tokens(WorkerId worker, const Chain& chain) const;
   // The worker has or will have all of the chain; its pool has so many blocks.

@@ -35,14 +35,20 @@ void RouterCore::on_accepted(wire::Accepted message) {
            predicted_wait());
     return;
   }
-  std::vector<WorkerView> views = workers_.views();
-  const PrefixIndex::Chain chain = prefixes_.chain_of(request.cache_salt, request.prompt);
+  if (Status known = resolve_model(request); !known.ok()) {
+    reject(request, std::move(known), kRetryAfterMin);
+    return;
+  }
+  std::vector<WorkerView> views = workers_.views(request.model);
+  const PrefixIndex::Chain chain =
+      prefixes_.chain_of(request.model, request.cache_salt, request.prompt);
   for (WorkerView& view : views) view.cached_tokens = prefixes_.cached_tokens(view.id, chain);
   const auto prompt_tokens = static_cast<uint32_t>(request.prompt.size());
   const auto choice = policy_.decide({views, prompt_tokens});
   if (!choice) {
     reject(request,
-           {StatusCode::kUnavailable, "no worker can take requests: " + workers_.unhealthy()},
+           {StatusCode::kUnavailable,
+            "no worker can take requests for this model: " + workers_.unhealthy(request.model)},
            kRetryAfterMin);
     return;
   }
@@ -58,6 +64,19 @@ void RouterCore::on_accepted(wire::Accepted message) {
   remember(*choice, views, chain);
   requests_.emplace(routed.request.id, Flight{routed.request.gateway, id, routed.attempt,
                                               prompt_tokens, clock_.now()});
+}
+
+Status RouterCore::resolve_model(wire::Request& request) const {
+  if (!request.model.empty()) return ok_status();
+  if (workers_.all().empty()) {
+    return {StatusCode::kUnavailable, "no worker can take requests: " + workers_.unhealthy()};
+  }
+  const std::optional<std::string> only = workers_.only_model();
+  if (!only) {
+    return {StatusCode::kNotFound, "this cluster has several models; name one of them", "model"};
+  }
+  request.model = *only;
+  return ok_status();
 }
 
 // Who will have what to compute, and hold it then.
@@ -80,12 +99,16 @@ wire::Routed RouterCore::plan(wire::Request&& request, const RoutePlan& plan,
   TROUPE_ASSERT(plan.decode < views.size(), plan.decode);
   TROUPE_ASSERT(views[plan.decode].accepting && views[plan.decode].decodes, plan.decode);
   wire::Routed routed;
+  TROUPE_ASSERT(workers_.find(views[plan.decode].id)->model == request.model, request.model);
   routed.request = std::move(request);
   routed.attempt = 1;
   routed.router = options_.endpoint;
   if (plan.prefill) {
     TROUPE_ASSERT(*plan.prefill < views.size(), *plan.prefill);
     TROUPE_ASSERT(views[*plan.prefill].accepting && *plan.prefill != plan.decode, *plan.prefill);
+    // KV means something to workers of one model alone.
+    TROUPE_ASSERT(workers_.find(views[*plan.prefill].id)->model == routed.request.model,
+                  routed.request.model);
     routed.prefill_tokens = plan.prefill_tokens;
     routed.prefill = workers_.find(views[*plan.prefill].id)->endpoint;
     routed.prefill_wait =

@@ -24,6 +24,8 @@ struct RouterOptions {
   uint64_t hash_seed = 1;  // of block identities in the prefix index; nobody may guess it
 };
 
+// Each model is a cluster of its own: a request goes to workers of its model alone, whatever those
+// of others hold or could do.
 // Invariants: a request is in `requests_` from its admission until its worker says `finished`, its
 // worker is lost, or all of it is cancelled and the worker said so; a worker's load is the sum over
 // those requests.
@@ -59,6 +61,8 @@ class RouterCore {
   };
   using Flights = std::unordered_map<RequestId, Flight>;
 
+  // Whose request it is; not for a model that this router knows nothing of.
+  [[nodiscard]] Status resolve_model(wire::Request& request) const;
   void reject(const wire::Request& request, Status error, std::chrono::milliseconds retry_after);
   void remember(const RoutePlan& plan, std::span<const WorkerView> views,
                 const PrefixIndex::Chain& chain);

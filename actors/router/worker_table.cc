@@ -9,6 +9,8 @@
 namespace troupe {
 namespace {
 
+// Of what is told of workers that cannot serve; further ones are left out.
+constexpr size_t kReasonBytesMax = 1024;
 constexpr const char* kHasLeft = "its worker has left";
 
 std::string state_of(const Worker& worker) {
@@ -22,11 +24,6 @@ std::string state_of(const Worker& worker) {
 }  // namespace
 
 Status WorkerTable::check(const wire::Heartbeat& heartbeat) const {
-  if (!model_.empty() && heartbeat.model != model_) {
-    return invalid_argument("the model of worker " + heartbeat.endpoint + " is " + heartbeat.model +
-                            ", this cluster's is " + model_ +
-                            ": start the worker with the cluster's model file");
-  }
   const auto known = workers_.find(heartbeat.worker);
   if (known == workers_.end()) {
     if (workers_.size() < limits::kWorkersMax) return ok_status();
@@ -39,12 +36,17 @@ Status WorkerTable::check(const wire::Heartbeat& heartbeat) const {
                             known->second.endpoint + " already, " + heartbeat.endpoint +
                             " says the same of itself: listen at another address");
   }
+  if (known->second.incarnation == heartbeat.incarnation &&
+      known->second.model != heartbeat.model) {
+    return invalid_argument("worker " + heartbeat.endpoint + " had the model " +
+                            known->second.model + " and says now that it has " + heartbeat.model +
+                            ": restart it");
+  }
   return ok_status();
 }
 
 Result<WorkerTable::Change> WorkerTable::take(const wire::Heartbeat& heartbeat, TimePoint now) {
   TROUPE_RETURN_IF_ERROR(check(heartbeat));
-  if (model_.empty()) model_ = heartbeat.model;
   Worker& worker = workers_[heartbeat.worker];
   Change change;
   // Another life of the worker knows nothing of what was routed to the former one.
@@ -56,6 +58,8 @@ Result<WorkerTable::Change> WorkerTable::take(const wire::Heartbeat& heartbeat, 
                   std::to_string(heartbeat.step_age.count()) + " ms";
   }
   worker.endpoint = heartbeat.endpoint;
+  worker.model = heartbeat.model;
+  worker.model_name = heartbeat.model_name;
   worker.role = heartbeat.role;
   worker.incarnation = heartbeat.incarnation;
   worker.last_heartbeat = now;
@@ -108,10 +112,11 @@ void WorkerTable::forget_old(TimePoint now) {
   });
 }
 
-std::vector<WorkerView> WorkerTable::views() const {
+std::vector<WorkerView> WorkerTable::views(std::string_view model) const {
   std::vector<WorkerView> views;
   views.reserve(workers_.size());
   for (const auto& [id, worker] : workers_) {
+    if (worker.model != model) continue;
     WorkerView& view = views.emplace_back();
     view.id = id;
     view.accepting = worker.accepting();
@@ -133,20 +138,40 @@ std::vector<wire::WorkerStatus> WorkerTable::statuses(TimePoint now) const {
     const auto heard =
         std::chrono::duration_cast<std::chrono::milliseconds>(now - worker.last_heartbeat);
     statuses.push_back({id, worker.endpoint, worker.role, worker.accepting(), state_of(worker),
-                        worker.incarnation, worker.requests, heard, worker.load});
+                        worker.incarnation, worker.requests, heard, worker.load, worker.model,
+                        worker.model_name});
   }
   return statuses;
 }
 
-std::string WorkerTable::unhealthy() const {
+std::optional<std::string> WorkerTable::only_model() const {
+  std::optional<std::string> only;
+  for (const auto& [id, worker] : workers_) {
+    if (only && *only != worker.model) return std::nullopt;
+    only = worker.model;
+  }
+  return only;
+}
+
+template <class Counts>
+std::string WorkerTable::unhealthy_where(Counts&& counts) const {
   std::string reasons;
   for (const auto& [id, worker] : workers_) {
-    if (worker.role == wire::Role::kPrefill) continue;
+    if (worker.role == wire::Role::kPrefill || !counts(worker)) continue;
     if (worker.accepting()) return "";
+    if (reasons.size() > kReasonBytesMax) continue;
     if (!reasons.empty()) reasons += "; ";
     reasons += "worker " + worker.endpoint + " is " + state_of(worker);
   }
   return reasons.empty() ? "no worker that decodes has joined yet" : reasons;
+}
+
+std::string WorkerTable::unhealthy() const {
+  return unhealthy_where([](const Worker&) { return true; });
+}
+
+std::string WorkerTable::unhealthy(std::string_view model) const {
+  return unhealthy_where([model](const Worker& worker) { return worker.model == model; });
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 // worker known, silence makes it lost, and one that stays lost is forgotten.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@ namespace troupe {
 
 struct Worker {
   std::string endpoint;
+  std::string model, model_name;  // digest, and for people
   wire::Role role = wire::Role::kMixed;
   uint64_t incarnation = 0;
   TimePoint last_heartbeat{};
@@ -55,16 +57,22 @@ class WorkerTable {
   // Forgets those that have been lost for long.
   void forget_old(TimePoint now);
 
-  [[nodiscard]] std::vector<WorkerView> views() const;  // in the order of ids, as all()
+  // The candidates for the requests of a model, in the order of ids.
+  [[nodiscard]] std::vector<WorkerView> views(std::string_view model) const;
+  // The digest of the model that all workers have; nothing where they have several, or there is
+  // none.
+  [[nodiscard]] std::optional<std::string> only_model() const;
   [[nodiscard]] std::vector<wire::WorkerStatus> statuses(TimePoint now) const;
-  // Why no worker can decode; empty when one can.
+  // Why no worker can decode, of any model or of this one; empty when one can.
   [[nodiscard]] std::string unhealthy() const;
+  [[nodiscard]] std::string unhealthy(std::string_view model) const;
 
  private:
   [[nodiscard]] Status check(const wire::Heartbeat& heartbeat) const;
+  template <class Counts>
+  [[nodiscard]] std::string unhealthy_where(Counts&& counts) const;
 
   Workers workers_;
-  std::string model_;  // digest; of the first worker
 };
 
 }  // namespace troupe

@@ -6,8 +6,8 @@
 #include <memory>
 #include <utility>
 
-#include "actors/worker/ports_actor.h"
 #include "actors/worker/kv_exporter.h"
+#include "actors/worker/ports_actor.h"
 
 namespace troupe {
 

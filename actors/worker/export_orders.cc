@@ -23,15 +23,20 @@ std::shared_ptr<const SamplingParams> no_sampling() {
 }  // namespace
 
 ExportOrders::ExportOrders(const Clock& clock, wire::Outbox& outbox, Scheduler& scheduler,
-                           ServingMetrics& metrics, const KvExtent& extent)
+                           ServingMetrics& metrics, KvExtent extent)
     : clock_(clock),
       outbox_(outbox),
       scheduler_(scheduler),
       metrics_(metrics),
-      extent_(extent),
+      extent_(std::move(extent)),
       params_(no_sampling()) {}
 
 Status ExportOrders::check(const wire::Reserved& message) const {
+  if (message.model != extent_.model) {
+    return invalid_argument("the decode worker's model is " + message.model +
+                            ", this worker's is " + extent_.model +
+                            ": KV moves only between workers of one model");
+  }
   if (message.layers != extent_.layers || message.block_bytes != extent_.block_bytes) {
     return invalid_argument("the decode worker's KV has " + std::to_string(message.layers) +
                             " layers with blocks of " + std::to_string(message.block_bytes) +
@@ -56,6 +61,8 @@ void ExportOrders::on_reserved(wire::Reserved message, const Status& unable) {
   order.first_block = order.next_block = message.first_block;
   order.deadline = clock_.now() + message.deadline;
   if (added.ok()) {
+    TROUPE_ASSERT(message.model == extent_.model && message.layers == extent_.layers, message.model,
+                  message.layers);
     KvDestination destination;
     destination.node = std::string(node_of(message.reply_to));
     destination.ticket = message.ticket;

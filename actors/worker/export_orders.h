@@ -22,6 +22,7 @@ namespace troupe {
 struct KvExtent {
   uint32_t layers = 0;
   uint64_t block_bytes = 0;  // of one layer
+  std::string model;         // digest; KV of another one means nothing here
 };
 
 // Part of a worker's core, whose scheduler it uses; after each call the core does what follows from
@@ -35,7 +36,7 @@ class ExportOrders {
 
   // All references must outlive this object.
   ExportOrders(const Clock& clock, wire::Outbox& outbox, Scheduler& scheduler,
-               ServingMetrics& metrics, const KvExtent& extent);
+               ServingMetrics& metrics, KvExtent extent);
 
   // `unable`: why this worker takes no orders now, or ok.
   void on_reserved(wire::Reserved message, const Status& unable);

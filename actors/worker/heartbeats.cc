@@ -24,7 +24,8 @@ void Heartbeats::send(const StepWatch& watch, const wire::Load& load, bool drain
       false,
       identity_.model,
       identity_.context_tokens,
-      load};
+      load,
+      identity_.model_name};
   for (const std::string& router : identity_.routers) {
     [[maybe_unused]] const Status sent = outbox_.send(router, heartbeat);
   }
@@ -38,6 +39,7 @@ void Heartbeats::leave() {
   last.endpoint = identity_.endpoint;
   last.role = identity_.role;
   last.model = identity_.model;
+  last.model_name = identity_.model_name;
   last.context_tokens = identity_.context_tokens;
   last.draining = true;
   last.left = true;

@@ -16,6 +16,7 @@ struct WorkerIdentity {
   std::string endpoint = "worker";
   wire::Role role = wire::Role::kMixed;
   std::string model;  // digest of its file
+  std::string model_name;
   uint32_t context_tokens = 0;
   std::vector<std::string> routers = {"router"};
 };

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "actors/gateway/openai/served_model.h"
 #include "actors/wire/messages.h"
@@ -20,14 +21,18 @@ class DescribedModel final {
   DescribedModel(const DescribedModel&) = delete;
   DescribedModel& operator=(const DescribedModel&) = delete;
 
-  // `name` as requests say it; empty: as the worker says. The result refers to this object.
-  [[nodiscard]] ServedModel served(const std::string& name, int64_t created_unix_s) const;
+  // What requests may call it, as the worker says; never empty.
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  // Under one of its names, of which the first is `root`. The result refers to this object.
+  [[nodiscard]] ServedModel served(const std::string& name, const std::string& root,
+                                   int64_t created_unix_s) const;
   [[nodiscard]] const std::string& digest() const { return digest_; }
 
  private:
   DescribedModel() = default;
 
-  std::string name_, digest_;
+  std::vector<std::string> names_;
+  std::string digest_;
   uint32_t context_tokens_ = 0;
   std::unique_ptr<GgufFile> file_;
   std::unique_ptr<Tokenizer> tokenizer_;

@@ -2,10 +2,9 @@
 
 namespace troupe {
 
-void add_engine_settings(Settings& settings, EngineOptions& options) {
-  settings.add(
-      {.name = "model", .help = "The model: a GGUF file", .required = true, .positional = true},
-      &options.model_path);
+namespace {
+
+void add_compute_settings(Settings& settings, EngineOptions& options) {
   settings.add({.name = "threads", .help = "Threads that compute; 0: one per core", .most = 1024},
                &options.threads);
   settings.add({.name = "backend",
@@ -34,6 +33,33 @@ void add_engine_settings(Settings& settings, EngineOptions& options) {
   settings.add(
       {.name = "max-running", .help = "Sequences in the batch at once", .least = 1, .most = 65536},
       &options.running_max);
+}
+
+}  // namespace
+
+void add_engine_settings(Settings& settings, EngineOptions& options) {
+  settings.add(
+      {.name = "model", .help = "The model: a GGUF file", .required = true, .positional = true},
+      &options.model_path);
+  add_compute_settings(settings, options);
+}
+
+void add_engine_settings(Settings& settings, EngineOptions& options,
+                         std::vector<std::string>& model_paths) {
+  settings.add({.name = "model",
+                .help = "The models: GGUF files",
+                .required = true,
+                .positional = true,
+                .commas = false},
+               &model_paths);
+  add_compute_settings(settings, options);
+}
+
+void add_served_name_setting(Settings& settings, const std::string& what,
+                             std::vector<std::string>& names) {
+  settings.add({.name = "served-model-name",
+                .help = what + " in the API, the first for lists; none: the file's name"},
+               &names);
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/config/settings.h"
 #include "base/limits.h"
@@ -12,12 +13,13 @@ namespace troupe {
 
 struct EngineOptions {
   std::string model_path;
-  std::string backend = "cpu";  // or "reference": plain fp32, slow, the yardstick
-  uint32_t threads = 0;         // 0: one per core that the process may use
-  std::string isa = "auto";     // or a name of kernels/cpu/isa.h
-  uint64_t kv_memory_mib = 0;   // 0: a quarter of the available memory, at most 4 GiB
-  uint32_t kv_blocks = 0;       // overrides kv_memory_mib
-  uint32_t context_tokens = 0;  // 0: the model's
+  std::string backend = "cpu";   // or "reference": plain fp32, slow, the yardstick
+  uint32_t threads = 0;          // 0: one per core that the process may use
+  std::string isa = "auto";      // or a name of kernels/cpu/isa.h
+  uint64_t kv_memory_mib = 0;    // 0: a quarter of the available memory, at most 4 GiB …
+  uint32_t kv_memory_parts = 1;  // … divided by this: the models of one process
+  uint32_t kv_blocks = 0;        // overrides kv_memory_mib
+  uint32_t context_tokens = 0;   // 0: the model's
   uint32_t step_tokens_max = kStepTokensDefault;
   uint32_t running_max = kRunningSequencesMax;
   uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
@@ -25,5 +27,11 @@ struct EngineOptions {
 
 // Declares a setting for each of them but requests_in_flight_max, which is a router's.
 void add_engine_settings(Settings& settings, EngineOptions& options);
+// The same for a program that loads several models.
+void add_engine_settings(Settings& settings, EngineOptions& options,
+                         std::vector<std::string>& model_paths);
+// Declares served-model-name; `what` says whose names they are.
+void add_served_name_setting(Settings& settings, const std::string& what,
+                             std::vector<std::string>& names);
 
 }  // namespace troupe

@@ -114,7 +114,8 @@ Status LoadedModel::size_pool(const EngineOptions& options) {
     pool = options.kv_memory_mib * kMiB;
     if (pool == 0) {
       TROUPE_RETURN_IF_ERROR(available.ok() ? ok_status() : available.status());
-      pool = std::min(available.value() / kDefaultKvShare, kDefaultKvBytesMax);
+      pool = std::min(available.value() / kDefaultKvShare, kDefaultKvBytesMax) /
+             std::max(1U, options.kv_memory_parts);
     }
   }
   if (available.ok() && pool > available.value()) {

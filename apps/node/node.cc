@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kActorThreads = 1;
 // Of schema/control.capnp and kv.capnp: changes when an older build would misunderstand a newer
 // one.
-constexpr const char* kSchemaVersion = "1";
+constexpr const char* kSchemaVersion = "2";
 
 }  // namespace
 

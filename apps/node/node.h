@@ -68,7 +68,8 @@ class Node final : private PeerObserver {
   std::vector<std::string> endpoints_;
 };
 
-// What every node of a cluster must agree on, before what workers must.
+// What every node of a cluster must agree on. Not the model: a cluster may have several, and KV
+// moves only between workers whose digests are equal (actors/worker/export_orders.h).
 [[nodiscard]] CompatibilityRecord common_record();
 
 // A worker's name in messages: of its address, so that it is the same in every life.

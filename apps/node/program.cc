@@ -23,6 +23,13 @@ kj::Promise<void> on_end_signal(kj::UnixEventPort& port) {
   });
 }
 
+kj::Promise<void> on_each_hangup(kj::UnixEventPort& port, std::function<void()> act) {
+  return port.onSignal(SIGHUP).then([&port, act = std::move(act)](siginfo_t&&) mutable {
+    act();
+    return on_each_hangup(port, std::move(act));
+  });
+}
+
 kj::Promise<void> end_at_once_on_signal(kj::UnixEventPort& port) {
   return on_end_signal(port).then([]() -> kj::Promise<void> {
     LOG(WARNING) << "second signal: ended at once";

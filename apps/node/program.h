@@ -3,6 +3,7 @@
 
 #include <kj/async-unix.h>
 
+#include <functional>
 #include <string_view>
 
 #include "troupe/status.h"
@@ -15,6 +16,9 @@ void init_program(const char* name);
 
 // Resolves when SIGTERM or SIGINT comes.
 [[nodiscard]] kj::Promise<void> on_end_signal(kj::UnixEventPort& port);
+// Calls `act` each time that SIGHUP comes, which must be captured before any thread starts.
+// Resolves never.
+[[nodiscard]] kj::Promise<void> on_each_hangup(kj::UnixEventPort& port, std::function<void()> act);
 // Ends the process when the next such signal comes: for the time in which it ends in order.
 // Resolves never.
 [[nodiscard]] kj::Promise<void> end_at_once_on_signal(kj::UnixEventPort& port);

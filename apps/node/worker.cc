@@ -11,9 +11,11 @@ namespace troupe {
 
 class WorkerParts::ModelTeller final : public MessageReceiver {
  public:
-  ModelTeller(wire::Outbox& outbox, const LoadedModel& loaded) : outbox_(outbox) {
+  ModelTeller(wire::Outbox& outbox, const LoadedModel& loaded, std::vector<std::string> names)
+      : outbox_(outbox) {
     described_.model = loaded.digest();
     described_.name = loaded.name();
+    described_.served_names = std::move(names);
     described_.context_tokens = loaded.context_tokens();
     described_.header = {loaded.header().begin(), loaded.header().end()};
   }
@@ -38,15 +40,6 @@ class WorkerParts::ModelTeller final : public MessageReceiver {
   wire::Described described_;
 };
 
-CompatibilityRecord worker_record(const LoadedModel& loaded) {
-  CompatibilityRecord record = common_record();
-  record.emplace_back("model digest", loaded.digest());
-  const KvMemory kv = loaded.kv_memory();
-  record.emplace_back("KV layers", std::to_string(kv.layers));
-  record.emplace_back("KV block bytes", std::to_string(kv.block_bytes));
-  return record;
-}
-
 WorkerIdentity WorkerParts::identity(const Node& node, const WorkerOptions& options) const {
   WorkerIdentity identity;
   identity.endpoint = node.address() + "/" + kWorkerEndpoint;
@@ -54,6 +47,8 @@ WorkerIdentity WorkerParts::identity(const Node& node, const WorkerOptions& opti
   identity.incarnation = node.incarnation();
   identity.role = options.role;
   identity.model = loaded_.digest();
+  identity.model_name =
+      options.served_names.empty() ? loaded_.name() : options.served_names.front();
   identity.context_tokens = loaded_.context_tokens();
   identity.routers.clear();
   for (const std::string& router : options.routers)
@@ -77,7 +72,7 @@ caf::actor WorkerParts::spawn_decode_worker(Node& node, const WorkerOptions& opt
   decode.scheduler = scheduler(options.engine);
   WorkerBulk bulk;
   bulk.kv = loaded_.kv_memory();
-  decode.kv = {bulk.kv.layers, bulk.kv.block_bytes};
+  decode.kv = {bulk.kv.layers, bulk.kv.block_bytes, loaded_.digest()};
   if (options.role == wire::Role::kDecode) bulk.transport = &node.transport();
   DecodeWorker worker =
       spawn_decode(node.system(), clock_, node.outbox(), metrics_, std::move(decode), bulk,
@@ -94,7 +89,7 @@ caf::actor WorkerParts::spawn_prefill_worker(Node& node, const WorkerOptions& op
   prefill.identity = identity(node, options);
   prefill.scheduler = scheduler(options.engine);
   const KvMemory kv = loaded_.kv_memory();
-  prefill.kv = {kv.layers, kv.block_bytes};
+  prefill.kv = {kv.layers, kv.block_bytes, loaded_.digest()};
   PrefillWorker worker =
       spawn_prefill(node.system(), clock_, node.outbox(), metrics_, std::move(prefill),
                     node.transport(), kv, spawn_device(node.system(), loaded_.executor()),
@@ -108,7 +103,7 @@ Result<caf::actor> WorkerParts::start(Node& node, const WorkerOptions& options) 
   TROUPE_ASSERT(!teller_, options.routers.size());
   if (options.role != wire::Role::kMixed)
     TROUPE_RETURN_IF_ERROR(node.transport().register_memory(loaded_.kv_memory().memory));
-  teller_ = std::make_shared<ModelTeller>(node.outbox(), loaded_);
+  teller_ = std::make_shared<ModelTeller>(node.outbox(), loaded_, options.served_names);
   TROUPE_RETURN_IF_ERROR(node.bind(kModelEndpoint, *teller_));
   caf::actor actor = options.role == wire::Role::kPrefill ? spawn_prefill_worker(node, options)
                                                           : spawn_decode_worker(node, options);

@@ -16,13 +16,11 @@
 
 namespace troupe {
 
-// What all workers of a cluster must agree on.
-[[nodiscard]] CompatibilityRecord worker_record(const LoadedModel& loaded);
-
 struct WorkerOptions {
   EngineOptions engine;
   wire::Role role = wire::Role::kMixed;
-  std::vector<std::string> routers;  // nodes
+  std::vector<std::string> routers;       // nodes
+  std::vector<std::string> served_names;  // of its model; none: the file's name
 };
 
 // What must outlive the node's transport. Construct it before the node; destroy it after.

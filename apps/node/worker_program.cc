@@ -33,6 +33,7 @@ struct Options {
 
 void declare(WorkerKind kind, Settings& settings, Options& options) {
   add_engine_settings(settings, options.worker.engine);
+  add_served_name_setting(settings, "Names of the model", options.worker.served_names);
   add_node_settings(settings, options.node);
   add_join_setting(settings, options.node);
   if (kind == WorkerKind::kDecode) {
@@ -88,10 +89,11 @@ class WorkerProgram {
     // What the transport refers to is declared before the node that owns it.
     TROUPE_ASSIGN_OR_RETURN(const auto loaded, LoadedModel::load(options_.worker.engine, clock_));
     LOG(INFO) << loaded->summary();
-    ServingMetrics metrics(loaded->name());
+    ServingMetrics metrics(options_.worker.served_names.empty()
+                               ? loaded->name()
+                               : options_.worker.served_names.front());
     WorkerParts parts(*loaded, metrics, clock_);
-    TROUPE_ASSIGN_OR_RETURN(const auto node,
-                            Node::start(options_.node, worker_record(*loaded), clock_));
+    TROUPE_ASSIGN_OR_RETURN(const auto node, Node::start(options_.node, common_record(), clock_));
     say(kSaysListening, node->address());
     TROUPE_ASSIGN_OR_RETURN(const caf::actor worker, parts.start(*node, options_.worker));
     StatusServer status(*io.lowLevelProvider, io.provider->getTimer(),

@@ -99,9 +99,10 @@ Status chat(const ChatOptions& options) {
                 " has no chat template; use an instruction-tuned model, --chat-template, or "
                 "`troupe generate`"};
   }
-  ServingMetrics metrics(options.engine.model_path);
+  ModelMetrics metrics;
+  const std::vector<LocalModel> models{{*loaded, loaded->name()}};
   TROUPE_ASSIGN_OR_RETURN(const auto cluster,
-                          LocalCluster::start(options.engine, *loaded, clock, metrics,
+                          LocalCluster::start(options.engine, models, clock, metrics,
                                               io.unixEventPort, io.provider->getTimer()));
   TROUPE_RETURN_IF_ERROR(cluster->wait_until_ready(io.waitScope));
   Conversation conversation{options,      *loaded, *templates.plain(), clock, cluster->gateway(),

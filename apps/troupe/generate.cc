@@ -28,9 +28,10 @@ Status generate(const GenerateOptions& options) {
   const SystemClock clock;
   kj::AsyncIoContext io = kj::setupAsyncIo();
   TROUPE_ASSIGN_OR_RETURN(const auto loaded, LoadedModel::load(options.engine, clock));
-  ServingMetrics metrics(options.engine.model_path);
+  ModelMetrics metrics;
+  const std::vector<LocalModel> models{{*loaded, loaded->name()}};
   TROUPE_ASSIGN_OR_RETURN(const auto cluster,
-                          LocalCluster::start(options.engine, *loaded, clock, metrics,
+                          LocalCluster::start(options.engine, models, clock, metrics,
                                               io.unixEventPort, io.provider->getTimer()));
   std::string prompt = options.prompt;
   if (prompt == "-") prompt.assign(std::istreambuf_iterator<char>(std::cin), {});

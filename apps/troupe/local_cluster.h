@@ -1,13 +1,15 @@
 #pragma once
-// A whole cluster in one process: gateway, router, one worker in the role `mixed` with its device
-// and KV-cache manager, joined by the loopback transport. The only place of this program that picks
-// implementations.
+// A whole cluster in one process: gateway, router, for each model one worker in the role `mixed`
+// with its device and KV-cache manager, joined by the loopback transport. The only place of this
+// program that picks implementations.
 
 #include <kj/async-unix.h>
 #include <kj/timer.h>
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -18,19 +20,27 @@
 #include "actors/wire/transport_outbox.h"
 #include "apps/node/gateway_loop.h"
 #include "apps/node/loaded_model.h"
+#include "base/metrics/model_metrics.h"
 #include "policies/routing/least_ttft.h"
 #include "transport/loopback/loopback_transport.h"
 
 namespace troupe {
 
-// Lives on the thread of its event loop. Destroying it ends the actors and waits for the step in
+// A model of this process, which outlives the cluster.
+struct LocalModel {
+  LoadedModel& loaded;
+  std::string name;  // for people
+};
+
+// Lives on the thread of its event loop. Destroying it ends the actors and waits for the steps in
 // flight.
 class LocalCluster final {
  public:
-  // `loaded`, `clock` and `metrics` must outlive the cluster.
+  // `clock` and `metrics`, which gets a set for each model, must outlive the cluster. Models of one
+  // digest are refused.
   [[nodiscard]] static Result<std::unique_ptr<LocalCluster>> start(
-      const EngineOptions& options, LoadedModel& loaded, const Clock& clock,
-      ServingMetrics& metrics, kj::UnixEventPort& event_port, kj::Timer& timer);
+      const EngineOptions& options, const std::vector<LocalModel>& models, const Clock& clock,
+      ModelMetrics& metrics, kj::UnixEventPort& event_port, kj::Timer& timer);
   ~LocalCluster();
   LocalCluster(const LocalCluster&) = delete;
   LocalCluster& operator=(const LocalCluster&) = delete;
@@ -43,13 +53,15 @@ class LocalCluster final {
   [[nodiscard]] Status wait_until_ready(kj::WaitScope& scope);
 
  private:
-  LocalCluster(const EngineOptions& options, LoadedModel& loaded, const Clock& clock,
-               ServingMetrics& metrics, kj::UnixEventPort& event_port, kj::Timer& timer);
+  LocalCluster(const EngineOptions& options, const Clock& clock, ModelMetrics& metrics,
+               kj::UnixEventPort& event_port, kj::Timer& timer);
 
-  [[nodiscard]] Status spawn(const EngineOptions& options, const Clock& clock,
-                             ServingMetrics& metrics);
+  [[nodiscard]] Status spawn_router_actor(const Clock& clock);
+  [[nodiscard]] Status spawn_worker(const EngineOptions& options, const LocalModel& model,
+                                    const Clock& clock, ServingMetrics& metrics);
+  [[nodiscard]] Status bind(const std::string& endpoint, const caf::actor& actor);
 
-  LoadedModel& loaded_;
+  ServingMetrics no_metrics_{""};  // every model has its own
   kj::Timer& timer_;
   LoopbackTransport transport_;
   wire::TransportOutbox outbox_;
@@ -58,8 +70,10 @@ class LocalCluster final {
   RouterOptions router_options_;
   caf::actor_system_config config_;
   std::optional<caf::actor_system> system_;
-  caf::actor router_, decode_;
-  std::unique_ptr<wire::ActorInbox> router_inbox_, decode_inbox_;
+  std::vector<caf::actor> actors_;  // the router, then the workers
+  std::vector<std::unique_ptr<wire::ActorInbox>> inboxes_;
+  std::vector<std::string> endpoints_;
+  std::vector<std::string> digests_;
   wire::Health last_health_;
 };
 

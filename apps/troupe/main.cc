@@ -22,7 +22,7 @@ namespace {
 struct CommandLine {
   CLI::App app{
       "Troupe serves large language models.\n"
-      "  troupe serve MODEL        an OpenAI-compatible server on 127.0.0.1:8000\n"
+      "  troupe serve MODEL ...    an OpenAI-compatible server on 127.0.0.1:8000\n"
       "  troupe chat MODEL         talk to it here\n"
       "  troupe generate MODEL -p TEXT\n"
       "  troupe inspect MODEL      what is in the file, and the memory it will take\n"
@@ -76,18 +76,18 @@ void add_sampling_flags(CLI::App& command, SamplingOptions& options) {
 
 void add_serve(CommandLine& line, ServeOptions& options) {
   Settings& settings =
-      add_command(line, "serve", "Serve a model over the OpenAI-compatible HTTP API",
+      add_command(line, "serve", "Serve models over the OpenAI-compatible HTTP API",
                   [&options] { return run_serve(options); });
-  add_engine_settings(settings, options.engine);
+  add_engine_settings(settings, options.engine, options.models);
   settings.add({.name = "host", .help = "Address to listen on"}, &options.host);
   settings.add({.name = "port", .help = "Port to listen on; 0: any free one"}, &options.port);
   settings.add(
       {.name = "rpc-port", .help = "Also serve Cap'n Proto RPC on this port; 0: any free one"},
       &options.rpc_port);
-  settings.add({.name = "served-model-name",
-                .help = "The model's name in the API; empty: the file's name without .gguf"},
-               &options.served_model_name);
+  add_served_name_setting(settings, "Names of the model (of several: FILE=NAME)",
+                          options.served_names);
   add_chat_template_settings(settings, options.templates);
+  add_frontend_settings(settings, options.frontend);
   settings.add({.name = "max-requests",
                 .help = "Requests in flight; further ones get 429 at once",
                 .least = 1,
@@ -97,11 +97,11 @@ void add_serve(CommandLine& line, ServeOptions& options) {
                 .help = "As a cluster of processes on this machine instead of one process"},
                &options.cluster);
   settings.add({.name = "prefill-workers",
-                .help = "Of a cluster: processes that compute prompts",
+                .help = "Of a cluster: processes that compute prompts, for each model",
                 .most = 64},
                &options.prefill_workers);
   settings.add({.name = "decode-workers",
-                .help = "Of a cluster: processes that generate",
+                .help = "Of a cluster: processes that generate, for each model",
                 .least = 1,
                 .most = 64},
                &options.decode_workers);

@@ -8,6 +8,7 @@
 
 #include "apps/node/chat_templates.h"
 #include "apps/node/engine_options.h"
+#include "apps/node/frontend_options.h"
 #include "troupe/status.h"
 
 namespace troupe {
@@ -16,9 +17,11 @@ struct ServeOptions {
   EngineOptions engine;
   std::string host = "127.0.0.1";
   uint16_t port = 8000;
-  std::optional<uint16_t> rpc_port;  // none: no RPC
-  std::string served_model_name;     // empty: the file's name without ".gguf"
+  std::optional<uint16_t> rpc_port;       // none: no RPC
+  std::vector<std::string> models;        // paths; engine.model_path is not used
+  std::vector<std::string> served_names;  // see served_names.h
   ChatTemplateOptions templates;
+  FrontendOptions frontend;
   // As processes of this machine instead of one process.
   bool cluster = false;
   uint32_t prefill_workers = 2, decode_workers = 2;

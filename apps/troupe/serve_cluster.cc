@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "apps/node/supervisor.h"
+#include "apps/troupe/served_names.h"
 #include "base/limits.h"
 #include "base/os/entropy.h"
 #include "base/os/system_clock.h"
@@ -30,11 +31,15 @@ std::string fresh_secret() {
 
 // Ours without Troupe's variables: the flags say everything. The secret travels as a variable,
 // which only this user can read and nothing leaves behind.
-std::vector<std::string> child_environment() {
+std::vector<std::string> child_environment(const ServeOptions& options) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (!std::string_view(*entry).starts_with("TROUPE_")) environment.emplace_back(*entry);
   environment.push_back("TROUPE_SECRET=" + fresh_secret());
+  std::string keys;
+  for (const std::string& key : options.frontend.api_keys.keys)
+    keys += (keys.empty() ? "" : ",") + key;
+  if (!keys.empty()) environment.push_back("TROUPE_API_KEY=" + keys);
   // Six processes share this machine's cores, and who waits for one is not dead.
   environment.push_back("TROUPE_PEER_TIMEOUT_MS=1000");
   return environment;
@@ -44,7 +49,7 @@ class LocalProcesses {
  public:
   explicit LocalProcesses(const ServeOptions& options)
       : options_(options),
-        supervisor_(SupervisorOptions{child_environment()}, clock_,
+        supervisor_(SupervisorOptions{child_environment(options)}, clock_,
                     [](std::string_view text) { std::cerr << text << std::flush; }) {}
 
   Status run() {
@@ -75,10 +80,13 @@ class LocalProcesses {
     const auto listening = [this] { return supervisor_.said(kRouter, kSaysListening).has_value(); };
     TROUPE_RETURN_IF_ERROR(supervisor_.run_until(listening, kListenDeadline));
     const std::string address = *supervisor_.said(kRouter, kSaysListening);
-    for (uint32_t i = 1; i <= options_.prefill_workers; ++i)
-      TROUPE_RETURN_IF_ERROR(supervisor_.add(worker("prefill", i, address)).status());
-    for (uint32_t i = 1; i <= options_.decode_workers; ++i)
-      TROUPE_RETURN_IF_ERROR(supervisor_.add(worker("decode", i, address)).status());
+    TROUPE_ASSIGN_OR_RETURN(names_, served_names_of(options_.models, options_.served_names));
+    for (size_t model = 0; model < options_.models.size(); ++model) {
+      for (uint32_t i = 1; i <= options_.prefill_workers; ++i)
+        TROUPE_RETURN_IF_ERROR(supervisor_.add(worker("prefill", model, i, address)).status());
+      for (uint32_t i = 1; i <= options_.decode_workers; ++i)
+        TROUPE_RETURN_IF_ERROR(supervisor_.add(worker("decode", model, i, address)).status());
+    }
     TROUPE_RETURN_IF_ERROR(supervisor_.add(monitor(address)).status());
     return supervisor_.run_until([this] { return supervisor_.all_ready(); }, kReadyDeadline);
   }
@@ -95,25 +103,31 @@ class LocalProcesses {
     add("--http-host", options_.host);
     add("--max-requests", std::to_string(options_.engine.requests_in_flight_max));
     if (options_.rpc_port) spec.ports.push_back({kSaysRpc, "--rpc-port", *options_.rpc_port});
-    if (!options_.served_model_name.empty()) add("--served-model-name", options_.served_model_name);
     if (!options_.templates.file.empty()) add("--chat-template", options_.templates.file);
     if (options_.templates.trusts_requests) {
       arguments.emplace_back("--trust-request-chat-template");
     }
+    const FrontendOptions& frontend = options_.frontend;
+    if (!frontend.api_keys.file.empty()) add("--api-key-file", frontend.api_keys.file);
+    for (const std::string& path : frontend.open_paths) add("--open-paths", path);
+    for (const std::string& origin : frontend.cors_origins) add("--cors-origin", origin);
+    add("--max-connections", std::to_string(frontend.connections_max));
     return spec;
   }
 
-  [[nodiscard]] MemberSpec worker(const std::string& role, uint32_t number,
+  [[nodiscard]] MemberSpec worker(const std::string& role, size_t model, uint32_t number,
                                   const std::string& router) const {
     const EngineOptions& engine = options_.engine;
-    MemberSpec spec{role + "-" + std::to_string(number),
-                    {program("troupe-" + role), engine.model_path},
+    const std::string of = options_.models.size() > 1 ? "-" + names_[model][0] : "";
+    MemberSpec spec{role + of + "-" + std::to_string(number),
+                    {program("troupe-" + role), options_.models[model]},
                     {{kSaysListening, "--port", 0}},
                     true};
     const auto add = [&](const char* flag, const std::string& value) {
       spec.arguments.insert(spec.arguments.end(), {flag, value});
     };
     add("--join", router);
+    for (const std::string& name : names_[model]) add("--served-model-name", name);
     add("--threads", std::to_string(options_.worker_threads));
     add("--backend", engine.backend);
     add("--isa", engine.isa);
@@ -140,12 +154,16 @@ class LocalProcesses {
 
   const SystemClock clock_;
   const ServeOptions& options_;
+  std::vector<std::vector<std::string>> names_;  // of each model
   Supervisor supervisor_;
 };
 
 }  // namespace
 
 Status serve_cluster(const ServeOptions& options) {
+  TROUPE_RETURN_IF_ERROR(check_frontend_options(options.frontend));
+  TROUPE_RETURN_IF_ERROR(read_api_keys(options.frontend.api_keys).status());
+  TROUPE_RETURN_IF_ERROR(served_names_of(options.models, options.served_names).status());
   return LocalProcesses(options).run();
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "actors/gateway/text/escape.h"
 
@@ -121,8 +122,12 @@ void draw_workers(const json& body, std::vector<std::string>& lines) {
       round_trips[node.get<std::string>()] = number(peer, "round_trip_seconds");
     }
   }
-  Table table({"WORKER", "ROLE", "STATE", "REQ", "RUN", "WAIT", "QUEUED", "KV USED", "STEP",
-               "TOKEN", "HEARD", "RTT"},
+  // Where all have the same model, its column would say nothing.
+  std::set<std::string> models;
+  for (const json& worker : member(body, "workers")) models.insert(text(worker, "model"));
+  const bool several = models.size() > 1;
+  Table table({several ? "WORKER (MODEL)" : "WORKER", "ROLE", "STATE", "REQ", "RUN", "WAIT",
+               "QUEUED", "KV USED", "STEP", "TOKEN", "HEARD", "RTT"},
               3);
   std::vector<std::string> reasons;
   Totals sum;
@@ -139,12 +144,13 @@ void draw_workers(const json& body, std::vector<std::string>& lines) {
                  waiting = number(load, "waiting"), queued = number(load, "queued_tokens"),
                  blocks = number(load, "kv_blocks_total"), used = number(load, "kv_blocks_used");
     const auto round_trip = round_trips.find(node_of_worker(worker));
-    table.add(
-        {text(worker, "endpoint"), text(worker, "role"), printable_excerpt(word, kCellBytesMax),
-         count(requests), count(running), count(waiting), count(queued), bar(used, blocks),
-         duration(number(load, "seconds_per_step")), duration(number(load, "seconds_per_token")),
-         duration(number(worker, "heard_ms") / 1e3),
-         round_trip == round_trips.end() ? kUnknown : duration(round_trip->second)});
+    table.add({text(worker, "endpoint") + (several ? " (" + text(worker, "model") + ")" : ""),
+               text(worker, "role"), printable_excerpt(word, kCellBytesMax), count(requests),
+               count(running), count(waiting), count(queued), bar(used, blocks),
+               duration(number(load, "seconds_per_step")),
+               duration(number(load, "seconds_per_token")),
+               duration(number(worker, "heard_ms") / 1e3),
+               round_trip == round_trips.end() ? kUnknown : duration(round_trip->second)});
     sum.add(sum.requests, requests);
     sum.add(sum.running, running);
     sum.add(sum.waiting, waiting);

@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "apps/node/engine_options.h"
 #include "apps/node/program.h"
 #include "apps/troupe_router/router_program.h"
 #include "base/config/settings.h"
@@ -19,10 +20,9 @@ void declare(Settings& settings, RouterProgramOptions& options) {
   settings.add(
       {.name = "rpc-port", .help = "Also serve Cap'n Proto RPC on this port; 0: any free one"},
       &options.rpc_port);
-  settings.add({.name = "served-model-name",
-                .help = "The model's name in the API; empty: the file's name without .gguf"},
-               &options.served_model_name);
+  add_served_name_setting(settings, "Names of a cluster's only model", options.served_names);
   add_chat_template_settings(settings, options.templates);
+  add_frontend_settings(settings, options.frontend);
   settings.add({.name = "max-requests",
                 .help = "Requests in flight; further ones get 429 at once",
                 .least = 1,

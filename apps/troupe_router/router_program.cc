@@ -3,6 +3,8 @@
 #include <glog/logging.h>
 #include <kj/async-io.h>
 
+#include <csignal>
+
 #include "actors/gateway/http/http_frontend.h"
 #include "actors/gateway/openai/cluster_body.h"
 #include "actors/gateway/rpc/rpc_frontend.h"
@@ -35,6 +37,9 @@ class RouterHealth final : public HealthSource {
       return {StatusCode::kUnavailable, "no worker has described its model yet"};
     return health;
   }
+  [[nodiscard]] Status health_of(std::string_view digest) const override {
+    return gateway_.health_of(digest);
+  }
 
  private:
   const GatewayCore& gateway_;
@@ -43,11 +48,11 @@ class RouterHealth final : public HealthSource {
 
 class RegistryMetrics final : public MetricsSource {
  public:
-  explicit RegistryMetrics(const ServingMetrics& metrics) : metrics_(metrics) {}
+  explicit RegistryMetrics(const ModelMetrics& metrics) : metrics_(metrics) {}
   [[nodiscard]] std::string render_metrics() override { return metrics_.serialize(); }
 
  private:
-  const ServingMetrics& metrics_;
+  const ModelMetrics& metrics_;
 };
 
 class RouterProgram {
@@ -56,19 +61,20 @@ class RouterProgram {
       : options_(std::move(options)),
         io_(kj::setupAsyncIo()),
         timer_(io_.provider->getTimer()),
-        metrics_(options_.served_model_name),
-        load_({}, entropy_u64()) {}
+        load_(frontend_limits(options_.frontend, options_.requests_in_flight_max), entropy_u64()) {}
 
   Status run() {
     TROUPE_RETURN_IF_ERROR(ChatTemplates::check(options_.templates));
     TROUPE_RETURN_IF_ERROR(complete_node_options(options_.node));
+    TROUPE_RETURN_IF_ERROR(check_frontend_options(options_.frontend));
+    TROUPE_ASSIGN_OR_RETURN(const auto keys, read_api_keys(options_.frontend.api_keys));
+    keys_.replace(keys);
     TROUPE_ASSIGN_OR_RETURN(node_, Node::start(options_.node, common_record(), clock_));
     say(kSaysListening, node_->address());
     TROUPE_RETURN_IF_ERROR(start_actors());
     const RouterHealth health(gateway_->core(), models_);
     RegistryMetrics metrics_page(metrics_);
-    HttpFrontendOptions http_options;
-    http_options.version = TROUPE_VERSION;
+    HttpFrontendOptions http_options = http_options_of(options_.frontend, keys_);
     http_options.cluster = [this] {
       return cluster_body(last_health_, node_->transport().peers());
     };
@@ -78,11 +84,17 @@ class RouterProgram {
                             http.listen(options_.http_host, options_.http_port));
     say(kSaysHttp, options_.http_host + ":" + std::to_string(port));
     RpcFrontend rpc(*io_.lowLevelProvider, timer_, gateway_->core(), models_, health, clock_, load_,
-                    TROUPE_VERSION);
+                    TROUPE_VERSION, &keys_);
     if (options_.rpc_port) {
       TROUPE_ASSIGN_OR_RETURN(const uint16_t rpc_port,
                               rpc.listen(options_.http_host, *options_.rpc_port));
       say(kSaysRpc, options_.http_host + ":" + std::to_string(rpc_port));
+    }
+    kj::Promise<void> reloads = kj::NEVER_DONE;
+    if (!options_.frontend.api_keys.file.empty()) {
+      reloads = on_each_hangup(io_.unixEventPort, [this] {
+                  reload_api_keys(options_.frontend, keys_);
+                }).eagerlyEvaluate(nullptr);
     }
     bool ended = false;
     auto signal =
@@ -108,11 +120,14 @@ class RouterProgram {
     gateway.router = kRouterEndpoint;
     // Unique among routers and restarts: workers know requests by their ids alone.
     gateway.first_id = entropy_u64() >> 2;
-    gateway_ = std::make_unique<GatewayLoop>(clock_, node_->outbox(), metrics_, gateway,
+    gateway.metrics_of = [this](std::string_view model) -> ServingMetrics& {
+      return metrics_.of(model);
+    };
+    gateway_ = std::make_unique<GatewayLoop>(clock_, node_->outbox(), no_metrics_, gateway,
                                              io_.unixEventPort, timer_);
     seeker_ = std::make_unique<ModelSeeker>(
         clock_, node_->outbox(), models_, metrics_,
-        ModelSeekerOptions{gateway.endpoint, options_.served_model_name, options_.templates});
+        ModelSeekerOptions{gateway.endpoint, options_.served_names, options_.templates});
     gateway_->set_observers(
         [this](const wire::Health& report) {
           last_health_ = report;
@@ -143,15 +158,17 @@ class RouterProgram {
     }
     if (ended) return;
     const ServedModel& model = models_.at(0).served();
-    say(kSaysReady,
-        ready_text(options_.http_host, port, model.name, model.chat_template != nullptr));
+    say(kSaysReady, ready_text(options_.http_host, port, model.name, model.chat_template != nullptr,
+                               keys_.required()));
   }
 
   const SystemClock clock_;
   RouterProgramOptions options_;
   kj::AsyncIoContext io_;
   kj::Timer& timer_;
-  ServingMetrics metrics_;
+  ModelMetrics metrics_;
+  ServingMetrics no_metrics_{""};  // every model has its own
+  ApiKeys keys_;
   FrontendLoad load_;
   ModelCatalogue models_;
   LeastTtft policy_;
@@ -166,6 +183,8 @@ class RouterProgram {
 }  // namespace
 
 Status run_router(RouterProgramOptions options) {
+  // Before any thread starts.
+  if (!options.frontend.api_keys.file.empty()) kj::UnixEventPort::captureSignal(SIGHUP);
   return RouterProgram(std::move(options)).run();
 }
 

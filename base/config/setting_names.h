@@ -13,6 +13,7 @@ inline constexpr auto kSettingTables = std::to_array<std::string_view>(
 
 inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "api-key",
+    "api-key-file",
     "arrival",
     "backend",
     "burstiness",
@@ -20,6 +21,7 @@ inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "cluster",
     "concurrency",
     "context-length",
+    "cors-origin",
     "decode-workers",
     "drain-seconds",
     "duration",
@@ -35,6 +37,7 @@ inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "kv-blocks",
     "kv-memory-mib",
     "max-concurrency",
+    "max-connections",
     "max-requests",
     "max-running",
     "max-step-tokens",
@@ -42,6 +45,7 @@ inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "metrics-host",
     "metrics-port",
     "model",
+    "open-paths",
     "output-tokens",
     "peer-timeout-ms",
     "port",

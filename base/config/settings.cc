@@ -18,6 +18,7 @@ namespace troupe {
 namespace {
 
 constexpr int kExitBadSettings = 1;
+constexpr int kPositionalsMax = 64;
 constexpr const char* kDefaultOrigin = "default";
 
 constexpr const char* kVariablePrefix = "TROUPE_";
@@ -86,7 +87,7 @@ class Settings::Impl {
     Entry& entry = entries_.emplace_back();
     entry.setting = std::move(setting);
     entry.target = target;
-    if (!entry.setting.secret) entry.option = add_flag(entry);
+    if (!entry.setting.secret || entry.setting.secret_flag) entry.option = add_flag(entry);
     set_footer();
   }
 
@@ -140,9 +141,15 @@ class Settings::Impl {
         command_.add_option(setting.positional ? setting.name + "," + names : names, help);
     option->type_name(type_label(setting, entry.target));
     const std::string shown = flag_text_of(entry.target);
-    if (!shown.empty()) option->default_str(shown);
+    if (!shown.empty() && !setting.secret) option->default_str(shown);
     if (std::holds_alternative<std::vector<std::string>*>(entry.target)) {
-      option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      // One value for each flag, but any number of them by their place.
+      if (setting.positional) {
+        option->expected(1, kPositionalsMax)->allow_extra_args();
+      } else {
+        option->expected(1);
+      }
     }
     return option;
   }
@@ -158,7 +165,7 @@ class Settings::Impl {
                          ")\nand from the file that --config names; a flag goes before a variable, "
                          "that before the file.";
     for (const Entry& entry : entries_) {
-      if (!entry.setting.secret) continue;
+      if (!entry.setting.secret || entry.setting.secret_flag) continue;
       footer +=
           "\nBy variable alone: " + variable_of(entry.setting.name) + ": " + entry.setting.help;
     }
@@ -267,6 +274,10 @@ class Settings::Impl {
     if (!std::holds_alternative<std::vector<std::string>*>(entry.target)) return {given.back()};
     std::vector<std::string> out;
     for (const std::string& text : given) {
+      if (!entry.setting.commas) {
+        out.push_back(text);
+        continue;
+      }
       for (std::string& part : split_list(text)) out.push_back(std::move(part));
     }
     return out;

@@ -47,7 +47,11 @@ struct Setting {
   // Comes from its variable alone: a command line is visible to every user of the machine, and
   // files get copied. Printed as "(hidden)".
   bool secret = false;
-  std::string alias;  // another spelling of the flag, without dashes; flags only
+  // A secret that may also be given by its flag, where whoever starts the program knows that it is
+  // visible; never in the file.
+  bool secret_flag = false;
+  bool commas = true;  // of a list: a flag's or variable's text is several values
+  std::string alias;   // another spelling of the flag, without dashes; flags only
 };
 
 // Where a value goes. An optional stays empty, and prints as a comment, unless it is set. A list is

@@ -119,7 +119,7 @@ void ServingMetrics::set_model_name(const std::string& model_name) {
   model_name_ = model_name;
 }
 
-std::string ServingMetrics::serialize() const {
+std::vector<prometheus::MetricFamily> ServingMetrics::collect() const {
   std::vector<prometheus::MetricFamily> families = registry_->Collect();
   const std::lock_guard lock(mutex_);
   for (prometheus::MetricFamily& family : families) {
@@ -129,7 +129,11 @@ std::string ServingMetrics::serialize() const {
       metric.label.insert(place, label);
     }
   }
-  return prometheus::TextSerializer().Serialize(families);
+  return families;
+}
+
+std::string ServingMetrics::serialize() const {
+  return prometheus::TextSerializer().Serialize(collect());
 }
 
 prometheus::Gauge& ServingMetrics::gauge(const std::string& name, const std::string& help) {

@@ -5,6 +5,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/stop.h"
 
@@ -28,6 +30,8 @@ class ServingMetrics final {
   // For a process that learns only later what model it serves. Thread-safe.
   void set_model_name(const std::string& model_name);
 
+  // The samples with all their labels, in an order that is the same for every object. Thread-safe.
+  [[nodiscard]] std::vector<prometheus::MetricFamily> collect() const;
   // Prometheus text format. Thread-safe.
   [[nodiscard]] std::string serialize() const;
 

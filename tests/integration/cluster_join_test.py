@@ -61,19 +61,61 @@ class ClusterJoinTest(unittest.TestCase):
             stranger.__exit__()
         self.assert_serves()
 
-    def test_another_model_is_refused_with_both_digests(self):
+    def test_another_model_joins_and_is_asked_for_by_its_name(self):
+        router = self.cluster.router
         with tempfile.TemporaryDirectory() as folder:
-            stranger = self.cluster.make_worker("troupe-decode", model=other_model(folder))
+            worker = self.cluster.make_worker("troupe-decode", "--served-model-name", "other,alias",
+                                              model=other_model(folder))
             try:
-                def refused():
-                    return any(len(set(hex_words(line))) == 2
-                               for line in stranger.output().splitlines() if "refused" in line)
-                wait_until(refused, START_S, "a line names both models")
-                seen = self.cluster.router.get("/cluster").json()["workers"]
-                self.assertEqual(sum(worker["accepting"] for worker in seen), 2)
+                def listed():
+                    return {model["id"] for model in router.get("/v1/models").json()["data"]}
+                wait_until(lambda: "alias" in listed(), START_S, "the router lists the new model")
+                self.assertEqual(listed(), {"smol", "other", "alias"})
+                before = worker.metric("vllm:prefix_cache_queries_total")
+                for name in ("other", "alias"):
+                    reply = router.post("/v1/completions", {"model": name, "prompt": "Hello world",
+                                                            "max_tokens": 2})
+                    self.assertEqual((reply.status, reply.json()["model"]), (200, name))
+                self.assertGreater(worker.metric("vllm:prefix_cache_queries_total"), before)
+                so_far = worker.metric("vllm:prefix_cache_queries_total")
+                self.assert_serves()
+                self.assertEqual(worker.metric("vllm:prefix_cache_queries_total"), so_far)
+                self.assertEqual(router.metric("vllm:request_success_total", model_name="other",
+                                               finished_reason="length"), 2)
+                shown = router.get("/cluster").json()["workers"]
+                self.assertEqual({worker["model"] for worker in shown}, {MODEL_FILE.stem, "other"})
+                self.assertEqual(len({worker["model_digest"] for worker in shown}), 2)
+                unknown = router.post("/v1/completions", {"model": "nobody", "prompt": "x"})
+                self.assertEqual(unknown.status, 404)
+                self.assertEqual(unknown.json()["error"]["code"], "model_not_found")
+                for name in ("smol", "other", "alias"):
+                    self.assertIn(name, unknown.json()["error"]["message"])
             finally:
-                stranger.__exit__()
+                worker.__exit__()
+            # Its model is known, but nobody can serve it; the other one goes on.
+            wait_until(lambda: listed() == {"smol"}, 10, "the lost model is no longer listed")
+            lost = router.post("/v1/completions", {"model": "other", "prompt": "x"})
+            self.assertEqual(lost.status, 503)
+            self.assertGreater(int(lost.headers["Retry-After"]), 0)
+            self.assertEqual(router.get("/v1/models/other").status, 503)
         self.assert_serves()
+
+    def test_of_two_models_under_one_name_the_first_keeps_it_and_the_other_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = other_model(folder).rename(Path(folder) / "third.gguf")
+            content = bytearray(path.read_bytes())
+            content[-6] ^= 1
+            path.write_bytes(content)
+            worker = self.cluster.make_worker("troupe-decode", "--served-model-name", "smol",
+                                              model=path)
+            try:
+                worker.says('there is a model named "smol" already')
+                self.cluster.router.says('there is a model named "smol" already')
+                so_far = worker.metric("vllm:prefix_cache_queries_total")
+                self.assert_serves()
+                self.assertEqual(worker.metric("vllm:prefix_cache_queries_total"), so_far)
+            finally:
+                worker.__exit__()
 
     def test_bytes_of_strangers_end_nothing(self):
         noise = random.Random(5)

@@ -53,12 +53,16 @@ class Reply:
 class Server:
     """One `troupe serve` process on a free port of its own. Use as a context manager."""
 
-    def __init__(self, *flags, model=MODEL_FILE, port=None):
+    def __init__(self, *flags, model=MODEL_FILE, models=None, names=(MODEL,), port=None,
+                 environment=None):
         self.port = port or free_port()
+        self.headers = {}  # of every request, such as a key
+        named = [part for name in names for part in ("--served-model-name", name)]
         self.log = tempfile.NamedTemporaryFile(mode="w+", prefix="troupe-", suffix=".log")
         self.process = subprocess.Popen(
-            [TROUPE, "serve", model, "--port", str(self.port), "--served-model-name", MODEL,
-             *map(str, flags)], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+            [TROUPE, "serve", *(models or [model]), "--port", str(self.port), *named,
+             *map(str, flags)], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+            env=None if environment is None else os.environ | environment)
 
     def __enter__(self):
         try:
@@ -113,7 +117,8 @@ class Server:
             if body is not None and not isinstance(body, bytes):
                 body = json.dumps(body).encode()
             connection.request(method, path, body,
-                               {"Content-Type": "application/json"} | (headers or {}))
+                               {"Content-Type": "application/json"}
+                               | getattr(self, "headers", {}) | (headers or {}))
             response = connection.getresponse()
             return Reply(response.status, response.headers, response.read())
         except (ConnectionError, http.client.HTTPException) as error:

@@ -55,6 +55,7 @@ void Exchange::on_event(std::string_view json) {
   pending_ += "\n\n";
   if (pending_.size() > context_.load.limits().pending_bytes_max) {
     cut_ = true;
+    context_.load.metrics().cut_unread.Increment();
     LOG(WARNING) << "request " << request_.request_id << " is cut: its client does not read, "
                  << pending_.size() << " bytes wait for it";
     // Rejecting, not destroying here: this is called from inside the run.
@@ -124,6 +125,7 @@ void Exchange::begin_stream() {
   kj::HttpHeaders headers = make_headers(context_, request_, "text/event-stream; charset=utf-8");
   headers.set(context_.names.cache_control, "no-cache");
   headers.set(context_.names.x_accel_buffering, "no");  // nginx would gather the events
+  context_.load.metrics().count_response(200);
   out_ = response_.send(200, "OK", headers);
 }
 

@@ -18,8 +18,12 @@ kj::StringPtr status_text(uint32_t status) {
   switch (status) {
     case 200:
       return "OK";
+    case 204:
+      return "No Content";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 404:
       return "Not Found";
     case 405:
@@ -28,6 +32,12 @@ kj::StringPtr status_text(uint32_t status) {
       return "Request Timeout";
     case 413:
       return "Payload Too Large";
+    case 414:
+      return "URI Too Long";
+    case 415:
+      return "Unsupported Media Type";
+    case 417:
+      return "Expectation Failed";
     case 429:
       return "Too Many Requests";
     case 431:
@@ -52,6 +62,19 @@ HttpHeaderNames::HttpHeaderNames(kj::HttpHeaderTable::Builder&& builder)
       cache_control(builder.add("Cache-Control")),
       x_accel_buffering(builder.add("X-Accel-Buffering")),
       expect(builder.add("Expect")),
+      authorization(builder.add("Authorization")),
+      x_api_key(builder.add("X-Api-Key")),
+      www_authenticate(builder.add("WWW-Authenticate")),
+      origin(builder.add("Origin")),
+      vary(builder.add("Vary")),
+      content_encoding(builder.add("Content-Encoding")),
+      request_method(builder.add("Access-Control-Request-Method")),
+      request_headers(builder.add("Access-Control-Request-Headers")),
+      allow_origin(builder.add("Access-Control-Allow-Origin")),
+      allow_methods(builder.add("Access-Control-Allow-Methods")),
+      allow_headers(builder.add("Access-Control-Allow-Headers")),
+      expose_headers(builder.add("Access-Control-Expose-Headers")),
+      max_age(builder.add("Access-Control-Max-Age")),
       table(builder.build()) {}
 
 kj::HttpHeaders make_headers(const HttpContext& context, const HttpRequestFacts& request,
@@ -59,6 +82,7 @@ kj::HttpHeaders make_headers(const HttpContext& context, const HttpRequestFacts&
   kj::HttpHeaders headers(*context.names.table);
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, content_type);
   headers.set(context.names.x_request_id, kj::str(request.request_id.c_str()));
+  add_cors(context, request, headers);
   return headers;
 }
 
@@ -67,15 +91,18 @@ kj::Promise<void> write_in_time(HttpContext& context, kj::AsyncOutputStream& out
   auto owned = kj::heap<std::string>(std::move(bytes));
   auto write = out.write(owned->data(), owned->size()).attach(kj::mv(owned));
   const kj::Duration limit = context.load.limits().write_timeout.count() * kj::MILLISECONDS;
-  return write.exclusiveJoin(context.timer.afterDelay(limit).then([]() -> kj::Promise<void> {
-    return KJ_EXCEPTION(DISCONNECTED, "the client does not read its response");
-  }));
+  return write.exclusiveJoin(
+      context.timer.afterDelay(limit).then([&context]() -> kj::Promise<void> {
+        context.load.metrics().cut_slow_reader.Increment();
+        return KJ_EXCEPTION(DISCONNECTED, "the client does not read its response");
+      }));
 }
 
 kj::Promise<void> send_response(HttpContext& context, const HttpRequestFacts& request,
                                 kj::HttpService::Response& response, uint32_t status,
                                 const kj::HttpHeaders& headers, std::string body) {
   log_request(context, request, std::to_string(status));
+  context.load.metrics().count_response(status);
   auto out = response.send(status, status_text(status), headers, body.size());
   if (request.head || body.empty()) return kj::READY_NOW;
   auto& stream = *out;

@@ -20,7 +20,9 @@ class Exchange;
 // The headers that are read or written by name.
 struct HttpHeaderNames {
   HttpHeaderNames();
-  kj::HttpHeaderId x_request_id, retry_after, allow, cache_control, x_accel_buffering, expect;
+  kj::HttpHeaderId x_request_id, retry_after, allow, cache_control, x_accel_buffering, expect,
+      authorization, x_api_key, www_authenticate, origin, vary, content_encoding, request_method,
+      request_headers, allow_origin, allow_methods, allow_headers, expose_headers, max_age;
   kj::Own<kj::HttpHeaderTable> table;
 
  private:
@@ -51,12 +53,17 @@ struct HttpRequestFacts {
   std::string request_id;  // visible ASCII, at most kRequestIdBytesMax bytes
   uint64_t number = 0;
   TimePoint received{};
-  bool head = false;  // only headers are sent
+  bool head = false;             // only headers are sent
+  std::string cors_origin = {};  // see allowed_origin()
 };
 
 [[nodiscard]] kj::HttpHeaders make_headers(const HttpContext& context,
                                            const HttpRequestFacts& request,
                                            kj::StringPtr content_type);
+
+// Adds what a page of another origin needs in order to read a response; see http_access.h.
+void add_cors(const HttpContext& context, const HttpRequestFacts& request,
+              kj::HttpHeaders& headers);
 
 // Sends a whole response and logs the request. A client that does not take it within the write
 // timeout is cut.

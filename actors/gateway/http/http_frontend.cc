@@ -19,6 +19,12 @@ namespace troupe {
 
 namespace {
 
+// How long, and for how many bytes, a connection that has been answered for good is read to its
+// end.
+constexpr kj::Duration kLingerTime = 1 * kj::SECONDS;
+constexpr size_t kLingerBytesMax = size_t{16} << 20;
+constexpr size_t kLingerReadBytes = 16384;
+
 // The answer to a connection beyond the limit, from which no request is read.
 std::string too_many_connections() {
   const std::string body =
@@ -64,6 +70,7 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
 
   kj::Promise<void> drain(Duration grace) {
     accept_loop_.stop();
+    draining_ = true;
     drained_ = server_->drain().fork();
     const kj::Duration limit = static_cast<int64_t>(grace.count()) * kj::NANOSECONDS;
     auto late = context_.timer.afterDelay(limit).then([this] {
@@ -94,9 +101,34 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
       return;
     }
     ++open_connections_;
+    auto ending = kj::heap<EndingStream>(kj::mv(connection));
+    auto& stream = *ending;
     connections_->add(
-        server_->listenHttp(kj::heap<EndingStream>(kj::mv(connection)))
-            .attach(kj::defer([this, ticket = std::move(*ticket)] { --open_connections_; })));
+        server_->listenHttpCleanDrain(stream)
+            .then([this, &stream](bool) { return linger(stream); })
+            .attach(kj::mv(ending),
+                    kj::defer([this, ticket = std::move(*ticket)] { --open_connections_; })));
+  }
+
+  // Closing while the client still sends would reset the connection, and the client might never
+  // read the answer that says why: so it is heard out for a moment.
+  kj::Promise<void> linger(kj::AsyncIoStream& connection) {
+    if (draining_) return kj::READY_NOW;
+    connection.shutdownWrite();
+    auto sink = kj::heap<kj::FixedArray<kj::byte, kLingerReadBytes>>();
+    auto& buffer = *sink;
+    return discard(connection, buffer, kLingerBytesMax)
+        .attach(kj::mv(sink))
+        .exclusiveJoin(context_.timer.afterDelay(kLingerTime));
+  }
+
+  kj::Promise<void> discard(kj::AsyncIoStream& connection, kj::ArrayPtr<kj::byte> buffer,
+                            size_t most) {
+    return connection.tryRead(buffer.begin(), 1, buffer.size())
+        .then([this, &connection, buffer, most](size_t count) -> kj::Promise<void> {
+          if (count == 0 || count >= most) return kj::READY_NOW;
+          return discard(connection, buffer, most - count);
+        });
   }
 
   void abort_exchanges() {
@@ -115,6 +147,7 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
 
   kj::Promise<void> handleClientProtocolError(kj::HttpHeaders::ProtocolError error,
                                               kj::HttpService::Response& response) override {
+    if (error.statusCode == 408) context_.load.metrics().cut_slow_header.Increment();
     return send_protocol_error(error.statusCode, error.description.cStr(), response);
   }
 
@@ -163,6 +196,7 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
 
   HttpContext context_;
   uint32_t open_connections_ = 0;
+  bool draining_ = false;  // nobody is waited for but those that are being answered
   kj::Own<kj::HttpServer> server_;
   kj::Own<kj::TaskSet> connections_;  // before the server in destruction: they run inside it
   AcceptLoop accept_loop_;

@@ -9,7 +9,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "actors/gateway/api_keys.h"
 #include "actors/gateway/frontend_load.h"
 #include "actors/gateway/generation.h"
 #include "actors/gateway/health_source.h"
@@ -32,6 +34,11 @@ struct HttpFrontendOptions {
   // For GET /cluster: one JSON object; called on the loop thread, answers at once. Empty: there is
   // no such page.
   std::function<std::string()> cluster;
+  // Keys of which a request must have one; outlives the front end. Null, or none in it: anybody may
+  // ask.
+  const ApiKeys* keys = nullptr;
+  std::vector<std::string> open_paths;    // that need no key nevertheless
+  std::vector<std::string> cors_origins;  // whose pages may ask; "*": all
 };
 
 // Serves one port. Everything runs on the loop thread; construct and destroy it there. Destroying

@@ -10,6 +10,7 @@
 
 #include "actors/gateway/http/body_reader.h"
 #include "actors/gateway/http/exchange.h"
+#include "actors/gateway/http/http_access.h"
 #include "actors/gateway/openai/prepared_request.h"
 #include "actors/gateway/openai/request_limits.h"
 #include "actors/gateway/openai/service_bodies.h"
@@ -114,6 +115,7 @@ HttpRequestFacts HttpService::make_facts(kj::HttpMethod method, kj::StringPtr ur
     if (is_usable_request_id(view(*id))) facts.request_id = view(*id);
   }
   if (facts.request_id.empty()) facts.request_id = "req-" + std::to_string(facts.number);
+  facts.cors_origin = allowed_origin(context_, headers);
   return facts;
 }
 
@@ -124,23 +126,22 @@ kj::Promise<void> HttpService::request(kj::HttpMethod method, kj::StringPtr url,
   if (const char* fault = framing_fault(headers); fault != nullptr) {
     // Two opinions on where a body ends are how requests are smuggled past proxies, so what follows
     // on this connection is not to be trusted either.
-    context_.close_connection = true;
-    // KJ says so in the header, but would still serve what it has read ahead; an exception ends it.
-    return send_error(context_, facts, response, make_error(400, "invalid_framing", fault))
-        .then([this]() -> kj::Promise<void> {
-          connection_.shutdownWrite();
-          return KJ_EXCEPTION(DISCONNECTED, "what follows a malformed framing is not served");
-        });
+    return send_last_error(facts, make_error(400, "invalid_framing", fault), response);
   }
+  if (const std::optional<ApiError> fault = check_header(view(url), headers)) {
+    return send_last_error(facts, *fault, response);
+  }
+  if (method == kj::HttpMethod::OPTIONS) {
+    // A browser sends no key with its question whether it may send one.
+    return send_options(context_, facts, headers, allowed_methods(facts.path), response);
+  }
+  if (!has_access(context_, facts, headers)) return send_unauthorized(context_, facts, response);
   const bool reads = method == kj::HttpMethod::GET || method == kj::HttpMethod::HEAD;
   if (facts.path.starts_with(kModelPrefix) && facts.path.size() > kModelPrefix.size() && reads) {
     return answer_model(facts, response);
   }
-  const auto* route = std::find_if(std::begin(kRoutes), std::end(kRoutes),
-                                   [&](const Route& r) { return r.path == facts.path; });
-  const bool absent = route != std::end(kRoutes) && route->endpoint == Endpoint::kCluster &&
-                      !context_.options.cluster;
-  if (route == std::end(kRoutes) || absent) {
+  const Route* route = find_route(facts.path);
+  if (route == nullptr) {
     const std::string path = printable_excerpt(facts.path, kExcerptBytesMax);
     return send_error(context_, facts, response,
                       make_error(404, "not_found",
@@ -152,16 +153,41 @@ kj::Promise<void> HttpService::request(kj::HttpMethod method, kj::StringPtr url,
     return send_method_error(facts, *route, response);
   }
   if (!route->post) return answer_get(route->endpoint, facts, response);
-  bool wants_continue = false;
-  KJ_IF_MAYBE (expect, headers.get(context_.names.expect)) {
-    wants_continue = *expect == "100-continue";
+  if (const std::optional<ApiError> fault = check_body_header(context_, headers)) {
+    return send_error(context_, facts, response, *fault);
   }
+  const bool wants_continue = headers.get(context_.names.expect) != nullptr;
   return read_and_answer(route->endpoint, std::move(facts), body, wants_continue, response);
+}
+
+kj::Promise<void> HttpService::send_last_error(const Facts& facts, const ApiError& error,
+                                               Response& response) {
+  context_.close_connection = true;
+  // KJ says so in the header, but would still serve what it has read ahead; an exception ends it.
+  return send_error(context_, facts, response, error).then([this]() -> kj::Promise<void> {
+    connection_.shutdownWrite();
+    return KJ_EXCEPTION(DISCONNECTED, "what follows a malformed request is not served");
+  });
+}
+
+const HttpService::Route* HttpService::find_route(std::string_view path) const {
+  const auto* route = std::find_if(std::begin(kRoutes), std::end(kRoutes),
+                                   [&](const Route& r) { return r.path == path; });
+  const bool absent = route != std::end(kRoutes) && route->endpoint == Endpoint::kCluster &&
+                      !context_.options.cluster;
+  return route == std::end(kRoutes) || absent ? nullptr : route;
+}
+
+std::string_view HttpService::allowed_methods(std::string_view path) const {
+  const bool model = path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size();
+  const Route* route = find_route(path);
+  if (model || (route != nullptr && !route->post)) return "GET, HEAD, OPTIONS";
+  return route == nullptr ? "GET, HEAD, POST, OPTIONS" : "POST, OPTIONS";
 }
 
 kj::Promise<void> HttpService::send_method_error(const Facts& facts, const Route& route,
                                                  Response& response) {
-  const char* allowed = route.post ? "POST" : "GET, HEAD";
+  const char* allowed = route.post ? "POST, OPTIONS" : "GET, HEAD, OPTIONS";
   kj::HttpHeaders headers = make_headers(context_, facts, "application/json");
   headers.set(context_.names.allow, allowed);
   const ApiError error =
@@ -174,7 +200,8 @@ kj::Promise<void> HttpService::answer_get(Endpoint endpoint, const Facts& facts,
                                           Response& response) {
   switch (endpoint) {
     case Endpoint::kModels:
-      return send_json(context_, facts, response, format_model_list(context_.models));
+      return send_json(context_, facts, response,
+                       format_model_list(context_.models, context_.health));
     case Endpoint::kHealth:
       return answer_health(facts, response);
     case Endpoint::kCluster:
@@ -185,7 +212,7 @@ kj::Promise<void> HttpService::answer_get(Endpoint endpoint, const Facts& facts,
       const kj::HttpHeaders headers =
           make_headers(context_, facts, "text/plain; version=0.0.4; charset=utf-8");
       return send_response(context_, facts, response, 200, headers,
-                           context_.metrics.render_metrics());
+                           context_.metrics.render_metrics() + context_.load.serialize_metrics());
     }
     case Endpoint::kVersion: {
       std::string body = "{\"version\":";
@@ -212,6 +239,8 @@ kj::Promise<void> HttpService::answer_health(const Facts& facts, Response& respo
 kj::Promise<void> HttpService::answer_model(const Facts& facts, Response& response) {
   const std::string name = percent_decode(facts.path.substr(kModelPrefix.size()));
   if (const CataloguedModel* model = context_.models.find(name); model != nullptr) {
+    const Status health = context_.health.health_of(model->served().digest);
+    if (!health.ok()) return send_error(context_, facts, response, to_api_error(health));
     return send_json(context_, facts, response, format_model(model->served()));
   }
   if (context_.models.empty()) {
@@ -228,7 +257,12 @@ kj::Promise<void> HttpService::read_and_answer(Endpoint endpoint, Facts facts,
                                                Response& response) {
   const FrontendLimits& limits = context_.load.limits();
   kj::Promise<void> ready = kj::READY_NOW;
-  if (wants_continue) {
+  bool fits = true;
+  KJ_IF_MAYBE (length, body.tryGetLength()) {
+    fits = *length <= limits.body_bytes_max;
+  }
+  // A body that is refused by its length need not be sent at all.
+  if (wants_continue && fits) {
     // KJ does not answer the expectation; without an answer clients wait a second before the body.
     constexpr kj::StringPtr kContinue = "HTTP/1.1 100 Continue\r\n\r\n"_kj;
     ready = connection_.write(kContinue.begin(), kContinue.size());
@@ -244,6 +278,7 @@ kj::Promise<void> HttpService::read_and_answer(Endpoint endpoint, Facts facts,
         }
         context_.close_connection = true;
         if (read.outcome == BodyResult::Outcome::kTooSlow) {
+          context_.load.metrics().cut_slow_body.Increment();
           return send_error(context_, facts, response,
                             make_error(408, "body_timeout", "the body did not arrive in time"));
         }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "actors/gateway/http/disconnect_watch.h"
 #include "actors/gateway/http/http_context.h"
@@ -31,6 +32,12 @@ class HttpService final : public kj::HttpService {
 
   [[nodiscard]] Facts make_facts(kj::HttpMethod method, kj::StringPtr url,
                                  const kj::HttpHeaders& headers);
+  // Null: there is nothing under this path.
+  [[nodiscard]] const Route* find_route(std::string_view path) const;
+  [[nodiscard]] std::string_view allowed_methods(std::string_view path) const;
+  // Nothing more is served on this connection.
+  [[nodiscard]] kj::Promise<void> send_last_error(const Facts& facts, const ApiError& error,
+                                                  Response& response);
   [[nodiscard]] kj::Promise<void> send_method_error(const Facts& facts, const Route& route,
                                                     Response& response);
   [[nodiscard]] kj::Promise<void> answer_get(Endpoint endpoint, const Facts& facts,

@@ -43,6 +43,10 @@ void append_worker(std::string& out, const wire::WorkerStatus& worker) {
   const wire::Load& load = worker.load;
   out += "{\"worker\":" + std::to_string(worker.worker.value) + ",";
   append_text(out, "endpoint", worker.endpoint);
+  out += ',';
+  append_text(out, "model", worker.model_name);
+  out += ',';
+  append_text(out, "model_digest", worker.model);
   out += std::string(",\"role\":\"") + wire::to_string(worker.role) + "\",";
   append_text(out, "state", worker.state);
   append_flag(out, "accepting", worker.accepting);

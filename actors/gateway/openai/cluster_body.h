@@ -9,7 +9,8 @@
 
 namespace troupe {
 
-// One JSON object: {"healthy","reason","requests","workers":[{"worker","endpoint","role","state",
+// One JSON object: {"healthy","reason","requests","workers":[{"worker","endpoint","model",
+// "model_digest","role","state",
 // "accepting","incarnation","requests","heard_ms","load":{…}}],"peers":[{"node","connected",
 // "incarnation","transport","round_trip_seconds","clock_offset_seconds",…}]}. Incarnations are
 // texts of 16 hexadecimal digits, since JSON readers round large numbers; a time that is not known

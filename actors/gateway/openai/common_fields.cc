@@ -148,7 +148,10 @@ Result<size_t> find_model(const FieldReader& fields, std::span<const RequestRule
   if (models.empty()) return no_model_yet();
   const Json* value = fields.find("model");
   if (value == nullptr) {
-    if (rule == ModelField::kOptionalIfOne && models.size() == 1) return 0;
+    const bool one = std::all_of(models.begin(), models.end(), [&](const RequestRules& model) {
+      return model.digest == models[0].digest && !model.digest.empty();
+    });
+    if (rule == ModelField::kOptionalIfOne && (one || models.size() == 1)) return 0;
     return invalid_argument("model is missing; send " +
                                 std::string(models.size() > 1 ? "one of " : "") + names_of(models),
                             "model");

@@ -154,6 +154,7 @@ class GenerationRun::Prompt final : public GenerationListener {
     request.label = run_.label_;
     request.prompt = prepared_.tokens;
     request.cache_salt = run_.body_.cache_salt;
+    request.model = run_.model_digest_;
     const uint64_t seed = run_.seed_;
     for (size_t c = 0; c < choices_.size(); ++c) {
       SamplingParams params = run_.body_.sampling;
@@ -325,6 +326,7 @@ GenerationRun::GenerationRun(PreparedRequest request, const RunIdentity& identit
     : body_(std::move(request.body)),
       response_id_(identity.response_id),
       label_(identity.label),
+      model_digest_(request.model->served().digest),
       seed_(body_.seed.value_or(identity.seed_default)),
       tokenizer_(request.model->served().tokenizer),
       generator_(generator),

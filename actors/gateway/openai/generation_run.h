@@ -94,6 +94,7 @@ class GenerationRun final {
   GenerationBody body_;
   std::string response_id_;
   std::string label_;
+  std::string model_digest_;
   uint64_t seed_;
   const Tokenizer& tokenizer_;
   Generator& generator_;

@@ -1,5 +1,6 @@
 #pragma once
-// The models that the front ends serve, by the names that requests use.
+// The models that the front ends serve, by the names that requests use. A model has one row for
+// each of its names; an answer says the name that its request said.
 
 #include <cstddef>
 #include <memory>

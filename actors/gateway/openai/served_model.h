@@ -26,6 +26,9 @@ struct ServedModel {
   // How the model calls tools and shows reasoning; nothing: as its template says.
   std::optional<ToolFormat> tool_format;
   std::optional<ReasoningFormat> reasoning_format;
+  // Names the model itself, for routers and workers: its other names have the same digest.
+  std::string digest = {};
+  std::string root = {};  // the first of its names; empty: this one
 
   [[nodiscard]] const ChatTemplate* template_for(bool has_tools) const {
     return has_tools && tool_template != nullptr ? tool_template : chat_template;

@@ -1,5 +1,7 @@
 #include "actors/gateway/openai/service_bodies.h"
 
+#include <utility>
+
 #include "actors/gateway/text/escape.h"
 #include "engine/tokenizer/detokenizer.h"
 
@@ -9,16 +11,21 @@ std::string format_model(const ServedModel& model) {
   std::string out = "{\"id\":";
   append_json_string(out, model.name);
   out += ",\"object\":\"model\",\"created\":" + std::to_string(model.created_unix_s);
-  out += ",\"owned_by\":\"troupe\",\"max_model_len\":" + std::to_string(model.context_tokens);
+  out += ",\"owned_by\":\"troupe\",\"root\":";
+  append_json_string(out, model.root.empty() ? model.name : model.root);
+  out += ",\"parent\":null,\"max_model_len\":" + std::to_string(model.context_tokens);
   out += '}';
   return out;
 }
 
-std::string format_model_list(const ModelCatalogue& models) {
+std::string format_model_list(const ModelCatalogue& models, const HealthSource& health) {
   std::string out = "{\"object\":\"list\",\"data\":[";
+  bool first = true;
   for (size_t i = 0; i < models.size(); ++i) {
-    if (i > 0) out += ',';
-    out += format_model(models.at(i).served());
+    const ServedModel& model = models.at(i).served();
+    if (!health.health_of(model.digest).ok()) continue;
+    if (!std::exchange(first, false)) out += ',';
+    out += format_model(model);
   }
   return out + "]}";
 }

@@ -6,15 +6,17 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/gateway/health_source.h"
 #include "actors/gateway/openai/model_catalogue.h"
 #include "actors/gateway/openai/served_model.h"
 #include "troupe/status.h"
 
 namespace troupe {
 
-// One model object, and the list of those there are.
+// One model object, and the list of those that can be served now, one for each name.
 [[nodiscard]] std::string format_model(const ServedModel& model);
-[[nodiscard]] std::string format_model_list(const ModelCatalogue& models);
+[[nodiscard]] std::string format_model_list(const ModelCatalogue& models,
+                                            const HealthSource& health);
 
 // The tokens that a generating request with the same prompt or messages would have.
 [[nodiscard]] Result<std::vector<TokenId>> tokenize(const TokenizeBody& request,

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "actors/gateway/api_keys.h"
 #include "actors/gateway/frontend_load.h"
 #include "actors/gateway/generation.h"
 #include "actors/gateway/health_source.h"
@@ -24,6 +25,7 @@ struct RpcContext {
   const Clock& clock;
   FrontendLoad& load;
   std::string version;
+  const ApiKeys* keys = nullptr;  // null, or none in it: clients need none
 
   std::set<RpcExchange*> exchanges = {};  // being generated now
   bool draining = false;                  // no request is taken any more

@@ -123,6 +123,7 @@ void RpcExchange::on_delta(const ChoiceDelta& delta, const GenerationRun& /*run*
   for (const ChoiceToken& token : delta.tokens) pending_bytes_ += bytes_of(token);
   const size_t limit = context_->load.limits().pending_bytes_max;
   if (pending_bytes_ <= limit) return wake();
+  context_->load.metrics().cut_unread.Increment();
   LOG(WARNING) << "request " << identity_.label << " is cut: its client does not read, "
                << pending_bytes_ << " bytes wait for it";
   cut({StatusCode::kResourceExhausted,
@@ -175,6 +176,7 @@ kj::Promise<void> RpcExchange::give_end(rpc::ResponseSink::Client& sink) {
 kj::Promise<void> RpcExchange::in_time(kj::Promise<void> given) {
   const auto limit = context_->load.limits().write_timeout;
   return given.exclusiveJoin(context_->timer.afterDelay(to_kj(limit)).then([this, limit] {
+    context_->load.metrics().cut_slow_reader.Increment();
     error_ = Status(StatusCode::kDeadlineExceeded, "the client did not answer a chunk within " +
                                                        std::to_string(limit.count()) + " ms");
   }));

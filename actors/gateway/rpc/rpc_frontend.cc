@@ -65,7 +65,7 @@ class RpcFrontend::Impl final : private kj::TaskSet::ErrorHandler {
  public:
   Impl(kj::LowLevelAsyncIoProvider& io, RpcContext context)
       : context_(std::move(context)),
-        bootstrap_(kj::heap<ServingService>(context_)),
+        bootstrap_(kj::heap<ServingService>(context_, ServingService::Access::kUntilKeyIsGiven)),
         connections_(make_task_set()),
         accept_loop_(io, context_.timer, "RPC",
                      [this](kj::Own<kj::AsyncIoStream> connection) { take(kj::mv(connection)); }) {}
@@ -183,9 +183,10 @@ class RpcFrontend::Impl final : private kj::TaskSet::ErrorHandler {
 
 RpcFrontend::RpcFrontend(kj::LowLevelAsyncIoProvider& io, kj::Timer& timer, Generator& generator,
                          const ModelCatalogue& models, const HealthSource& health,
-                         const Clock& clock, FrontendLoad& load, std::string version)
-    : impl_(std::make_unique<Impl>(
-          io, RpcContext{timer, generator, models, health, clock, load, std::move(version)})) {}
+                         const Clock& clock, FrontendLoad& load, std::string version,
+                         const ApiKeys* keys)
+    : impl_(std::make_unique<Impl>(io, RpcContext{timer, generator, models, health, clock, load,
+                                                  std::move(version), keys})) {}
 
 RpcFrontend::~RpcFrontend() = default;
 

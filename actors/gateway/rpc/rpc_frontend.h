@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "actors/gateway/api_keys.h"
 #include "actors/gateway/frontend_load.h"
 #include "actors/gateway/generation.h"
 #include "actors/gateway/health_source.h"
@@ -21,10 +22,11 @@ namespace troupe {
 // it cuts all connections and cancels what they asked for. SIGPIPE must be ignored in the process.
 class RpcFrontend final {
  public:
-  // All references outlive this object. `version` is told to clients.
+  // All references outlive this object. `version` is told to clients. `keys`: clients must give one
+  // of these first; null, or none in it: they need none.
   RpcFrontend(kj::LowLevelAsyncIoProvider& io, kj::Timer& timer, Generator& generator,
               const ModelCatalogue& models, const HealthSource& health, const Clock& clock,
-              FrontendLoad& load, std::string version);
+              FrontendLoad& load, std::string version, const ApiKeys* keys = nullptr);
   ~RpcFrontend();
   RpcFrontend(const RpcFrontend&) = delete;
   RpcFrontend& operator=(const RpcFrontend&) = delete;

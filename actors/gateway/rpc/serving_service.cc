@@ -18,6 +18,24 @@ Status ServingService::check_size(capnp::MessageSize size) const {
                           " bytes; send less");
 }
 
+Status ServingService::check_access() const {
+  if (access_ == Access::kGranted || context_.keys == nullptr || !context_.keys->required()) {
+    return ok_status();
+  }
+  return invalid_argument(
+      "this server wants an API key; call authenticate() and use the capability that it gives");
+}
+
+kj::Promise<void> ServingService::authenticate(AuthenticateContext context) {
+  const auto key = context.getParams().getKey();
+  if (context_.keys != nullptr && context_.keys->required() &&
+      !context_.keys->accepts({key.begin(), key.size()})) {
+    return to_exception(invalid_argument("this server does not know this API key"));
+  }
+  context.getResults().setServing(kj::heap<ServingService>(context_, Access::kGranted));
+  return kj::READY_NOW;
+}
+
 kj::Promise<void> ServingService::version(VersionContext context) {
   context.getResults().setVersion(context_.version.c_str());
   return kj::READY_NOW;
@@ -31,9 +49,15 @@ kj::Promise<void> ServingService::health(HealthContext context) {
 }
 
 kj::Promise<void> ServingService::models(ModelsContext context) {
-  auto out = context.getResults().initModels(static_cast<uint32_t>(context_.models.size()));
-  for (uint32_t i = 0; i < out.size(); ++i) {
+  if (const Status access = check_access(); !access.ok()) return to_exception(access);
+  std::vector<const ServedModel*> served;
+  for (size_t i = 0; i < context_.models.size(); ++i) {
     const ServedModel& model = context_.models.at(i).served();
+    if (context_.health.health_of(model.digest).ok()) served.push_back(&model);
+  }
+  auto out = context.getResults().initModels(static_cast<uint32_t>(served.size()));
+  for (uint32_t i = 0; i < out.size(); ++i) {
+    const ServedModel& model = *served[i];
     out[i].setName(model.name.c_str());
     out[i].setContextTokens(model.context_tokens);
     out[i].setVocabSize(static_cast<uint32_t>(model.tokenizer.vocab_size()));
@@ -45,6 +69,7 @@ kj::Promise<void> ServingService::models(ModelsContext context) {
 
 kj::Promise<void> ServingService::tokenize(TokenizeContext context) {
   const auto tokens = [&]() -> Result<std::vector<TokenId>> {
+    TROUPE_RETURN_IF_ERROR(check_access());
     TROUPE_RETURN_IF_ERROR(check_size(context.getParams().totalSize()));
     TROUPE_ASSIGN_OR_RETURN(const RequestDocument document, to_document(context.getParams()));
     TROUPE_ASSIGN_OR_RETURN(const TokenizeBody body,
@@ -61,6 +86,7 @@ kj::Promise<void> ServingService::tokenize(TokenizeContext context) {
 
 kj::Promise<void> ServingService::detokenize(DetokenizeContext context) {
   const auto text = [&]() -> Result<std::string> {
+    TROUPE_RETURN_IF_ERROR(check_access());
     TROUPE_RETURN_IF_ERROR(check_size(context.getParams().totalSize()));
     TROUPE_ASSIGN_OR_RETURN(const RequestDocument document, to_document(context.getParams()));
     TROUPE_ASSIGN_OR_RETURN(const DetokenizeBody body,
@@ -79,6 +105,7 @@ kj::Promise<void> ServingService::generate(Context context, Check check) {
   const auto params = context.getParams();
   kj::Maybe<rpc::ResponseSink::Client> sink;
   if (params.hasSink()) sink = params.getSink();
+  if (const Status access = check_access(); !access.ok()) return refuse(context_, access, sink);
   if (context_.draining) {
     return refuse(
         context_,

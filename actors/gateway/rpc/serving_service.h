@@ -8,11 +8,14 @@
 
 namespace troupe {
 
-// Holds nothing of a client: one object serves all connections. Loop thread only.
+// Holds nothing of a client: one object of each kind of access serves all connections. Loop thread
+// only.
 class ServingService final : public rpc::Serving::Server {
  public:
+  // What a client may do: the bootstrap capability's methods, or all of them.
+  enum class Access { kUntilKeyIsGiven, kGranted };
   // `context` outlives the service.
-  explicit ServingService(RpcContext& context) : context_(context) {}
+  ServingService(RpcContext& context, Access access) : context_(context), access_(access) {}
 
   kj::Promise<void> version(VersionContext context) override;
   kj::Promise<void> health(HealthContext context) override;
@@ -21,14 +24,17 @@ class ServingService final : public rpc::Serving::Server {
   kj::Promise<void> detokenize(DetokenizeContext context) override;
   kj::Promise<void> complete(CompleteContext context) override;
   kj::Promise<void> chat(ChatContext context) override;
+  kj::Promise<void> authenticate(AuthenticateContext context) override;
 
  private:
   // complete() and chat(), which differ in their types only.
   template <class Context, class Check>
   [[nodiscard]] kj::Promise<void> generate(Context context, Check check);
   [[nodiscard]] Status check_size(capnp::MessageSize size) const;
+  [[nodiscard]] Status check_access() const;
 
   RpcContext& context_;
+  const Access access_;
 };
 
 }  // namespace troupe

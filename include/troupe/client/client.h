@@ -25,6 +25,8 @@ struct ClientOptions {
   std::chrono::milliseconds answer_timeout = std::chrono::minutes(10);
   // Of one Stream::next().
   std::chrono::milliseconds chunk_timeout = std::chrono::minutes(2);
+  // For servers that want one; empty: none is given. An unknown one fails every call.
+  std::string api_key = {};
 };
 
 // One streamed request. One thread at a time; cancel() from any. May outlive its Client, which then

@@ -2,6 +2,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "base/metrics/model_metrics.h"
+
 namespace troupe {
 namespace {
 
@@ -57,6 +59,29 @@ BOOST_AUTO_TEST_CASE(a_model_that_becomes_known_later_names_every_sample) {
   BOOST_TEST(page.find("vllm:generation_tokens_total{engine=\"0\",model_name=\"later\"} 1") !=
              std::string::npos);
   BOOST_TEST(page.find("model_name=\"\"") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(several_models_stand_on_one_page_with_each_name_declared_once) {
+  ModelMetrics metrics;
+  BOOST_TEST(metrics.serialize().find("vllm:generation_tokens_total{") != std::string::npos);
+  metrics.add("d1", "one").generation_tokens.Increment(3);
+  metrics.add("d2", "two");
+  metrics.of("d2").generation_tokens.Increment(4);
+  metrics.add("d1", "another name");  // the first stays
+  const std::string page = metrics.serialize();
+  const auto count = [&page](const std::string& text) {
+    size_t found = 0;
+    for (size_t at = page.find(text); at != std::string::npos; at = page.find(text, at + 1))
+      ++found;
+    return found;
+  };
+  BOOST_TEST(count("# TYPE vllm:generation_tokens_total ") == 1U);
+  BOOST_TEST(count("# HELP vllm:generation_tokens_total ") == 1U);
+  BOOST_TEST(count("vllm:generation_tokens_total{engine=\"0\",model_name=\"one\"} 3") == 1U);
+  BOOST_TEST(count("vllm:generation_tokens_total{engine=\"0\",model_name=\"two\"} 4") == 1U);
+  BOOST_TEST(count("model_name=\"\"") == 0U);
+  metrics.of("d3").finished_error.Increment();  // known by nobody, yet counted
+  BOOST_TEST(metrics.serialize().find("model_name=\"\"") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

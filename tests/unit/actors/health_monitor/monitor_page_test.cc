@@ -31,7 +31,7 @@ BOOST_FIXTURE_TEST_CASE(metrics_show_workers_routers_peers_and_transitions, Moni
   hear(0, {busy});
   monitor.on_peers({peer()});
   const std::string text = monitor_metrics_text(monitor.view());
-  const std::string labels = "{worker=\"w:7000/worker\",role=\"decode\"} ";
+  const std::string labels = "{worker=\"w:7000/worker\",role=\"decode\",model_name=\"\"} ";
   for (const std::string& line :
        {"troupe_worker_up" + labels + "1", "troupe_worker_accepting" + labels + "1",
         "troupe_worker_requests" + labels + "2", "troupe_worker_waiting" + labels + "4",
@@ -71,9 +71,13 @@ BOOST_FIXTURE_TEST_CASE(a_lost_worker_is_down_and_has_no_load, MonitorFixture) {
   hear(0, {worker(), worker("ready", "b/worker")});
   hear(0, {worker("lost: silent"), worker("ready", "b/worker")});
   const std::string text = monitor_metrics_text(monitor.view());
-  BOOST_TEST(has(text, "troupe_worker_up{worker=\"w:7000/worker\",role=\"decode\"} 0"), text);
+  BOOST_TEST(
+      has(text, "troupe_worker_up{worker=\"w:7000/worker\",role=\"decode\",model_name=\"\"} 0"),
+      text);
   BOOST_TEST(text.find("troupe_worker_running{worker=\"w:7000") == std::string::npos, text);
-  BOOST_TEST(has(text, "troupe_worker_running{worker=\"b/worker\",role=\"decode\"} 0"), text);
+  BOOST_TEST(
+      has(text, "troupe_worker_running{worker=\"b/worker\",role=\"decode\",model_name=\"\"} 0"),
+      text);
 }
 
 BOOST_FIXTURE_TEST_CASE(the_cluster_page_is_json_with_history, MonitorFixture) {

@@ -443,6 +443,24 @@ BOOST_AUTO_TEST_CASE(an_order_for_kv_of_another_shape_is_refused_with_both) {
   BOOST_TEST(f.prefill->idle());
 }
 
+BOOST_AUTO_TEST_CASE(an_order_for_kv_of_another_model_is_refused_though_its_shape_fits) {
+  Fixture f;
+  wire::Reserved order;
+  order.reply_to = "decode";
+  order.ticket.landing = 7;
+  order.tokens = Fixture::prompt(40);
+  order.layers = kLayers;
+  order.block_bytes = kBlockBytes;
+  order.model = "another";
+  order.deadline = std::chrono::milliseconds(1000);
+  f.prefill->on_reserved(order);
+  const auto ended = f.outbox.take<wire::Prefilled>("decode");
+  BOOST_REQUIRE(ended.size() == 1U);
+  BOOST_TEST((ended[0].error.code() == StatusCode::kInvalidArgument));
+  BOOST_TEST(ended[0].error.message().find("another") != std::string::npos);
+  BOOST_TEST(f.prefill->idle());
+}
+
 BOOST_AUTO_TEST_CASE(repeated_and_late_messages_are_harmless) {
   Fixture f;
   const auto prompt = Fixture::prompt(100);

@@ -36,8 +36,15 @@ struct Fixture {
     message.load = load;
     router.on_heartbeat(message);
   }
-  void accept(uint64_t id, size_t prompt = 3) {
+  void beat_model(uint32_t worker, const std::string& model) {
+    wire::Heartbeat message = heartbeat(worker);
+    message.model = model;
+    router.on_heartbeat(message);
+  }
+  void accept(uint64_t id, size_t prompt = 3) { accept_for(id, "", prompt); }
+  void accept_for(uint64_t id, const std::string& model, size_t prompt = 3) {
     wire::Request request;
+    request.model = model;
     request.id = RequestId(id);
     request.gateway = "g";
     request.prompt.assign(prompt, 1);
@@ -260,17 +267,83 @@ BOOST_AUTO_TEST_CASE(a_draining_worker_keeps_what_it_has_and_gets_nothing_new) {
   BOOST_TEST(f.router.requests_in_flight() == 0U);
 }
 
-BOOST_AUTO_TEST_CASE(a_worker_with_another_model_is_refused_with_both_digests) {
+BOOST_AUTO_TEST_CASE(a_request_goes_to_workers_of_its_model_alone) {
+  Fixture f(8);
+  f.beat(0);
+  f.beat_model(1, "another");
+  for (uint64_t id = 1; id <= 3; ++id) f.accept_for(id, "another");
+  f.accept_for(4, "digest");
+  BOOST_TEST(f.outbox.take<wire::Routed>("w1").size() == 3U);
+  const auto routed = f.outbox.take<wire::Routed>("w0");
+  BOOST_REQUIRE(routed.size() == 1U);
+  BOOST_TEST(routed[0].request.id == RequestId(4));
+  BOOST_TEST(routed[0].request.model == "digest");
+}
+
+BOOST_AUTO_TEST_CASE(a_request_without_a_model_is_for_the_only_one) {
   Fixture f;
   f.beat(0);
+  f.accept(1);
+  BOOST_TEST(f.outbox.take<wire::Routed>("w0")[0].request.model == "digest");
+  f.beat_model(1, "another");
+  f.accept(2);
+  BOOST_REQUIRE(f.rejected().size() == 1U);
+  BOOST_TEST((f.rejected()[0].error.code() == StatusCode::kNotFound));
+}
+
+BOOST_AUTO_TEST_CASE(a_model_whose_workers_are_lost_is_unavailable_while_the_other_serves) {
+  Fixture f;
+  f.beat(0);
+  f.beat_model(1, "another");
+  f.router.on_peer_lost("", "silent");
+  f.beat(0);
+  BOOST_TEST(f.router.health().healthy);
+  f.accept_for(1, "another");
+  BOOST_REQUIRE(f.rejected().size() == 1U);
+  BOOST_TEST((f.rejected()[0].error.code() == StatusCode::kUnavailable));
+  BOOST_TEST(f.rejected()[0].error.message().find("w1") != std::string::npos);
+  BOOST_TEST(f.rejected()[0].error.message().find("w0") == std::string::npos);
+  BOOST_TEST((f.rejected()[0].retry_after.count() > 0));
+  f.accept_for(2, "digest");
+  BOOST_TEST(f.outbox.take<wire::Routed>("w0").size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_prefill_worker_of_another_model_is_never_named) {
+  Fixture f;
+  f.beat_as(0, wire::Role::kDecode);
   wire::Heartbeat other = Fixture::heartbeat(1);
+  other.role = wire::Role::kPrefill;
   other.model = "another";
   f.router.on_heartbeat(other);
-  const auto refused = f.outbox.take<wire::Refused>("w1");
-  BOOST_REQUIRE(refused.size() == 1U);
-  BOOST_TEST(refused[0].reason.find("digest") != std::string::npos);
-  BOOST_TEST(refused[0].reason.find("another") != std::string::npos);
-  BOOST_TEST(f.router.health().workers.size() == 1U);
+  f.accept_for(1, "digest", 4000);
+  const auto routed = f.outbox.take<wire::Routed>("w0");
+  BOOST_REQUIRE(routed.size() == 1U);
+  BOOST_TEST(routed[0].prefill.empty());
+  // It alone cannot decode its own model.
+  f.accept_for(2, "another");
+  BOOST_TEST(f.rejected().size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_worker_that_changes_its_model_in_one_life_is_refused) {
+  Fixture f;
+  f.beat(0);
+  f.beat_model(0, "another");
+  BOOST_TEST(f.outbox.take<wire::Refused>("w0").size() == 1U);
+  wire::Heartbeat reborn = Fixture::heartbeat(0);
+  reborn.model = "another";
+  reborn.incarnation = 2;
+  f.router.on_heartbeat(reborn);
+  f.accept_for(1, "another");
+  BOOST_TEST(f.outbox.take<wire::Routed>("w0").size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(reports_name_each_workers_model) {
+  Fixture f;
+  wire::Heartbeat message = Fixture::heartbeat(3);
+  message.model_name = "smol";
+  f.router.on_heartbeat(message);
+  BOOST_TEST(f.router.health().workers[0].model == "digest");
+  BOOST_TEST(f.router.health().workers[0].model_name == "smol");
 }
 
 BOOST_AUTO_TEST_CASE(two_workers_of_one_name_are_not_mixed_up) {

@@ -65,8 +65,8 @@ Heartbeat full_heartbeat() {
 }
 
 WorkerStatus full_worker_status() {
-  return {WorkerId(3), "10.0.0.7:7000/worker",        Role::kPrefill, true,    "ready", 12,
-          6,           std::chrono::milliseconds(40), full_load(),    "digest"};
+  return {WorkerId(3), "10.0.0.7:7000/worker",        Role::kPrefill, true,     "ready", 12,
+          6,           std::chrono::milliseconds(40), full_load(),    "digest", "smol"};
 }
 
 std::vector<Message> every_message() {

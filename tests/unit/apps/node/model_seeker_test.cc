@@ -17,13 +17,17 @@ namespace {
 class Questions final : public wire::Outbox {
  public:
   Status send(std::string_view endpoint, const wire::Message& message) override {
+    if (const auto* refused = std::get_if<wire::Refused>(&message)) {
+      refusals.emplace_back(std::string(endpoint) + ": " + refused->reason);
+      return {};
+    }
     const auto* describe = std::get_if<wire::Describe>(&message);
     BOOST_REQUIRE(describe != nullptr);
     BOOST_TEST(describe->reply_to == "me/gateway");
     asked.emplace_back(endpoint);
     return {};
   }
-  std::vector<std::string> asked;
+  std::vector<std::string> asked, refusals;
 };
 
 wire::Described described() {
@@ -43,6 +47,7 @@ wire::Health two_workers() {
   health.workers.resize(2);
   health.workers[0].endpoint = "10.0.0.1:7/worker";
   health.workers[1].endpoint = "10.0.0.2:7/worker";
+  for (auto& worker : health.workers) worker.model = "0123";
   return health;
 }
 
@@ -50,10 +55,10 @@ struct Rig {
   ManualClock clock;
   Questions outbox;
   ModelCatalogue models;
-  ServingMetrics metrics{""};
+  ModelMetrics metrics;
   ModelSeeker seeker;
-  explicit Rig(const std::string& name = "")
-      : seeker(clock, outbox, models, metrics, {"me/gateway", name}) {}
+  explicit Rig(std::vector<std::string> names = {})
+      : seeker(clock, outbox, models, metrics, {"me/gateway", std::move(names)}) {}
 };
 
 }  // namespace
@@ -77,10 +82,12 @@ BOOST_AUTO_TEST_CASE(a_worker_is_asked_and_its_answer_becomes_the_model) {
 }
 
 BOOST_AUTO_TEST_CASE(the_model_is_served_under_the_name_that_was_asked_for) {
-  Rig rig("mine");
+  Rig rig({"mine", "also mine"});
   rig.seeker.on_health(two_workers());
   rig.seeker.on_described(described());
-  BOOST_TEST(rig.models.find("mine") != nullptr);
+  BOOST_REQUIRE(rig.models.find("mine") != nullptr && rig.models.find("also mine") != nullptr);
+  BOOST_TEST(rig.models.find("also mine")->served().root == "mine");
+  BOOST_TEST(rig.models.find("tiny") == nullptr);
 }
 
 BOOST_AUTO_TEST_CASE(without_an_answer_the_next_worker_is_asked_after_a_while) {
@@ -117,6 +124,57 @@ BOOST_AUTO_TEST_CASE(a_damaged_answer_is_refused_and_asked_for_anew) {
   rig.seeker.on_health(two_workers());
   rig.seeker.on_described(described());
   BOOST_TEST(rig.models.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(each_model_is_asked_for_once_and_has_the_names_that_its_worker_gives) {
+  Rig rig;
+  wire::Health health = two_workers();
+  health.workers[1].model = "4567";
+  wire::WorkerStatus prefill;
+  prefill.endpoint = "10.0.0.3:7/worker";
+  prefill.role = wire::Role::kPrefill;
+  prefill.model = "89ab";
+  health.workers.push_back(prefill);  // nobody decodes that
+  rig.seeker.on_health(health);
+  BOOST_TEST(rig.outbox.asked == (std::vector<std::string>{"10.0.0.1:7/model", "10.0.0.2:7/model"}),
+             boost::test_tools::per_element());
+  wire::Described first = described();
+  first.served_names = {"smol", "chat"};
+  rig.seeker.on_described(first);
+  wire::Described second = described();
+  second.model = "4567";
+  rig.seeker.on_described(second);
+  BOOST_REQUIRE(rig.models.size() == 3U);
+  BOOST_TEST(rig.models.find("chat")->served().digest == "0123");
+  BOOST_TEST(rig.models.find("chat")->served().root == "smol");
+  BOOST_TEST(rig.models.find("tiny")->served().digest == "4567");
+  const std::string page = rig.metrics.serialize();
+  BOOST_TEST(page.find("model_name=\"smol\"") != std::string::npos);
+  BOOST_TEST(page.find("model_name=\"tiny\"") != std::string::npos);
+  rig.seeker.on_health(health);
+  BOOST_TEST(rig.outbox.asked.size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_name_belongs_to_the_model_that_had_it_first_and_the_others_worker_is_told) {
+  Rig rig;
+  wire::Health health = two_workers();
+  health.workers[1].model = "4567";
+  rig.seeker.on_health(health);
+  rig.seeker.on_described(described());
+  wire::Described second = described();
+  second.model = "4567";
+  second.served_names = {"tiny", "other"};
+  rig.seeker.on_described(second);
+  BOOST_TEST(rig.models.find("tiny")->served().digest == "0123");
+  BOOST_TEST(rig.models.find("other")->served().digest == "4567");
+  rig.seeker.on_health(health);
+  rig.seeker.on_health(health);
+  BOOST_REQUIRE(rig.outbox.refusals.size() == 1U);  // once in each life
+  BOOST_TEST(rig.outbox.refusals[0].find("10.0.0.2:7/worker: ") == 0U);
+  BOOST_TEST(rig.outbox.refusals[0].find("\"tiny\"") != std::string::npos);
+  health.workers[1].incarnation = 2;
+  rig.seeker.on_health(health);
+  BOOST_TEST(rig.outbox.refusals.size() == 2U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -54,6 +54,16 @@ BOOST_AUTO_TEST_CASE(workers_stand_in_aligned_columns_with_totals) {
       "10.0.0.12:7000/worker lost: not heard of for 3000 ms\n");
 }
 
+BOOST_AUTO_TEST_CASE(workers_of_several_models_say_which_one_they_have) {
+  wire::WorkerStatus one = worker("10.0.0.7:7000/worker", wire::Role::kDecode);
+  one.model_name = "smol";
+  wire::WorkerStatus two = worker("10.0.0.8:7000/worker", wire::Role::kDecode);
+  two.model_name = "gemma";
+  const std::string text = drawn(cluster_body({true, "", {one, two}, 0}, {}));
+  BOOST_TEST(text.find("WORKER (MODEL)") != std::string::npos, text);
+  BOOST_TEST(text.find("10.0.0.8:7000/worker (gemma)") != std::string::npos, text);
+}
+
 BOOST_AUTO_TEST_CASE(a_cluster_that_cannot_serve_says_why) {
   const std::string text = drawn(cluster_body({false, "no decode worker is ready", {}, 0}, {}));
   BOOST_TEST(text.starts_with("http://h:1   cannot serve: no decode worker is ready   0 requests"

@@ -21,6 +21,8 @@ wire::WorkerStatus worker(uint32_t id) {
   worker.incarnation = 0xFEDCBA9876543210;
   worker.requests = 3;
   worker.heard = milliseconds(120);
+  worker.model = "0123";
+  worker.model_name = "smol";
   worker.load = {2, 1, 900, 4096, 512, 0.00025, 0.0125};
   return worker;
 }
@@ -40,6 +42,8 @@ BOOST_AUTO_TEST_CASE(a_worker_is_shown_with_its_load) {
   BOOST_TEST(body["workers"].size() == 2U);
   const json expected = {{"worker", 4},
                          {"endpoint", "10.0.0.7:7000/worker"},
+                         {"model", "smol"},
+                         {"model_digest", "0123"},
                          {"role", "decode"},
                          {"state", "ready"},
                          {"accepting", true},

@@ -13,6 +13,10 @@ namespace {
 
 using namespace test;
 
+struct HealthyAlways final : HealthSource {
+  [[nodiscard]] Status health() const override { return ok_status(); }
+};
+
 struct Fixture {
   TinyModel tiny;
   ModelCatalogue models;
@@ -26,7 +30,7 @@ struct Fixture {
 };
 
 BOOST_FIXTURE_TEST_CASE(an_empty_catalogue_lists_nothing_and_refuses_for_now, Fixture) {
-  BOOST_TEST(format_model_list(models) == R"({"object":"list","data":[]})");
+  BOOST_TEST(format_model_list(models, HealthyAlways()) == R"({"object":"list","data":[]})");
   const Status refused = complete(R"({"model":"a",)").status();
   BOOST_TEST((refused.code() == StatusCode::kUnavailable));
   BOOST_TEST(refused.message().find("no worker has joined yet") != std::string::npos);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/node/answer_options.h"
 #include "apps/node/engine_options.h"
 #include "troupe/status.h"
 
@@ -16,7 +17,8 @@ struct ServeOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8000;
   std::optional<uint16_t> rpc_port;  // none: no RPC
-  std::string served_model_name;     // empty: the file's name without ".gguf"
+  AnswerOptions answers;
+  std::string served_model_name;  // empty: the file's name without ".gguf"
   // As processes of this machine instead of one process.
   bool cluster = false;
   uint32_t prefill_workers = 2, decode_workers = 2;

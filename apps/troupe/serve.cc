@@ -60,6 +60,7 @@ Status serve(const ServeOptions& options) {
   const GatewayHealth health(cluster->gateway());
   RegistryMetrics metrics_page(metrics);
   ModelCatalogue models;
+  use_answer_options(options.answers, models);
   TROUPE_RETURN_IF_ERROR(models.add({name, loaded->context_tokens(), clock.unix_seconds(),
                                      loaded->tokenizer(), loaded->chat_template()}));
   FrontendLoad load(FrontendLimits{}, entropy_u64());

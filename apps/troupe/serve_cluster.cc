@@ -96,6 +96,8 @@ class LocalProcesses {
     add("--max-requests", std::to_string(options_.engine.requests_in_flight_max));
     if (options_.rpc_port) spec.ports.push_back({kSaysRpc, "--rpc-port", *options_.rpc_port});
     if (!options_.served_model_name.empty()) add("--served-model-name", options_.served_model_name);
+    const std::vector<std::string> formats = options_.answers.flags();
+    arguments.insert(arguments.end(), formats.begin(), formats.end());
     return spec;
   }
 

@@ -22,6 +22,7 @@ void declare(Settings& settings, RouterProgramOptions& options) {
   settings.add({.name = "served-model-name",
                 .help = "The model's name in the API; empty: the file's name without .gguf"},
                &options.served_model_name);
+  add_answer_settings(settings, options.answers);
   settings.add({.name = "max-requests",
                 .help = "Requests in flight; further ones get 429 at once",
                 .least = 1,

@@ -109,6 +109,7 @@ class RouterProgram {
     gateway.first_id = entropy_u64() >> 2;
     gateway_ = std::make_unique<GatewayLoop>(clock_, node_->outbox(), metrics_, gateway,
                                              io_.unixEventPort, timer_);
+    use_answer_options(options_.answers, models_);
     seeker_ = std::make_unique<ModelSeeker>(
         clock_, node_->outbox(), models_, metrics_,
         ModelSeekerOptions{gateway.endpoint, options_.served_model_name});

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "apps/node/answer_options.h"
 #include "apps/node/node_options.h"
 #include "base/limits.h"
 #include "troupe/status.h"
@@ -16,7 +17,8 @@ struct RouterProgramOptions {
   std::string http_host = "127.0.0.1";
   uint16_t http_port = 8000;
   std::optional<uint16_t> rpc_port;  // 0: any free one
-  std::string served_model_name;     // empty: as the workers say
+  AnswerOptions answers;
+  std::string served_model_name;  // empty: as the workers say
   uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
   uint32_t drain_seconds = static_cast<uint32_t>(limits::kDrainDeadline.count());
 };

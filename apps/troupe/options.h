@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/node/chat_templates.h"
+#include "apps/node/answer_options.h"
 #include "apps/node/engine_options.h"
 #include "apps/node/frontend_options.h"
 #include "troupe/status.h"
@@ -21,6 +22,7 @@ struct ServeOptions {
   std::vector<std::string> models;        // paths; engine.model_path is not used
   std::vector<std::string> served_names;  // see served_names.h
   ChatTemplateOptions templates;
+  AnswerOptions answers;
   FrontendOptions frontend;
   // As processes of this machine instead of one process.
   bool cluster = false;

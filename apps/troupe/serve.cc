@@ -104,6 +104,7 @@ Status serve(const ServeOptions& options) {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   kj::Timer& timer = io.provider->getTimer();
   Models models;
+  use_answer_options(options.answers, models.catalogue);
   TROUPE_RETURN_IF_ERROR(load_models(options, clock, models));
   ModelMetrics metrics;
   TROUPE_ASSIGN_OR_RETURN(const auto cluster,

@@ -112,6 +112,8 @@ class LocalProcesses {
     for (const std::string& path : frontend.open_paths) add("--open-paths", path);
     for (const std::string& origin : frontend.cors_origins) add("--cors-origin", origin);
     add("--max-connections", std::to_string(frontend.connections_max));
+    const std::vector<std::string> formats = options_.answers.flags();
+    arguments.insert(arguments.end(), formats.begin(), formats.end());
     return spec;
   }
 

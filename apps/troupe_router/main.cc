@@ -23,6 +23,7 @@ void declare(Settings& settings, RouterProgramOptions& options) {
   add_served_name_setting(settings, "Names of a cluster's only model", options.served_names);
   add_chat_template_settings(settings, options.templates);
   add_frontend_settings(settings, options.frontend);
+  add_answer_settings(settings, options.answers);
   settings.add({.name = "max-requests",
                 .help = "Requests in flight; further ones get 429 at once",
                 .least = 1,

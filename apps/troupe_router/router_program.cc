@@ -125,6 +125,7 @@ class RouterProgram {
     };
     gateway_ = std::make_unique<GatewayLoop>(clock_, node_->outbox(), no_metrics_, gateway,
                                              io_.unixEventPort, timer_);
+    use_answer_options(options_.answers, models_);
     seeker_ = std::make_unique<ModelSeeker>(
         clock_, node_->outbox(), models_, metrics_,
         ModelSeekerOptions{gateway.endpoint, options_.served_names, options_.templates});

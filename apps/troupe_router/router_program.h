@@ -8,6 +8,7 @@
 
 #include "apps/node/chat_templates.h"
 #include "apps/node/frontend_options.h"
+#include "apps/node/answer_options.h"
 #include "apps/node/node_options.h"
 #include "base/limits.h"
 #include "troupe/status.h"
@@ -21,6 +22,7 @@ struct RouterProgramOptions {
   std::optional<uint16_t> rpc_port;       // 0: any free one
   std::vector<std::string> served_names;  // of a cluster's only model; none: as its workers say
   ChatTemplateOptions templates;
+  AnswerOptions answers;
   FrontendOptions frontend;
   uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
   uint32_t drain_seconds = static_cast<uint32_t>(limits::kDrainDeadline.count());

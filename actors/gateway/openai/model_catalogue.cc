@@ -25,6 +25,8 @@ Status ModelCatalogue::add(ServedModel model, std::shared_ptr<const void> owner)
                                                 std::to_string(kCatalogueModelsMax) +
                                                 " models, as many as it takes"};
   }
+  if (tool_format_) model.tool_format = tool_format_;
+  if (reasoning_format_) model.reasoning_format = reasoning_format_;
   models_.push_back(std::make_unique<CataloguedModel>(std::move(model), std::move(owner)));
   const ServedModel& served = models_.back()->served();
   rules_.push_back({served.name, static_cast<uint32_t>(served.tokenizer.vocab_size()),

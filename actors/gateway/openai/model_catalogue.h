@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,12 @@ class ModelCatalogue final {
   ModelCatalogue(const ModelCatalogue&) = delete;
   ModelCatalogue& operator=(const ModelCatalogue&) = delete;
 
+  // Of all models that are added from now on, whatever their own say; nothing: as theirs say.
+  void use_formats(std::optional<ToolFormat> tools, std::optional<ReasoningFormat> reasoning) {
+    tool_format_ = tools;
+    reasoning_format_ = reasoning;
+  }
+
   // `owner` keeps alive what `model` refers to; null where that outlives the catalogue anyway.
   // kInvalidArgument: the name is empty or taken; kResourceExhausted: kCatalogueModelsMax are
   // there.
@@ -56,6 +63,8 @@ class ModelCatalogue final {
  private:
   std::vector<std::unique_ptr<CataloguedModel>> models_;
   std::vector<RequestRules> rules_;
+  std::optional<ToolFormat> tool_format_;
+  std::optional<ReasoningFormat> reasoning_format_;
 };
 
 }  // namespace troupe

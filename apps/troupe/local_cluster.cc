@@ -69,8 +69,10 @@ Status LocalCluster::spawn(const EngineOptions& options, const Clock& clock,
   decode.scheduler.running_max = options.running_max;
   const caf::actor device = spawn_device(*system_, loaded_.executor());
   const caf::actor manager = spawn_kv_cache_manager(*system_, loaded_.kv_cache_manager(), metrics);
-  decode_ =
-      spawn_decode(*system_, clock, outbox_, metrics, std::move(decode), {}, device, manager).actor;
+  decode_ = spawn_decode(
+                *system_, clock, outbox_, metrics, std::move(decode), {},
+                [this] { return loaded_.make_grammar_vocabulary(); }, device, manager)
+                .actor;
   decode_inbox_ = std::make_unique<wire::ActorInbox>(decode_);
   return transport_.bind(kWorkerEndpoint, *decode_inbox_);
 }

@@ -439,6 +439,7 @@ class Translator {
       members.push_back({name, further ? further->value : json_.value(), true});
     }
     TROUPE_RETURN_IF_ERROR(apply_counts(place, members, further));
+    TROUPE_RETURN_IF_ERROR(check_optional(place, members));
     if (further && !members.empty()) TROUPE_RETURN_IF_ERROR(check_avoided(place, members));
     return json_.object_of(place.name(), std::move(members), further ? &*further : nullptr);
   }
@@ -527,6 +528,17 @@ class Translator {
                           "number of the required or of all: leave it out");
     }
     return ok_status();
+  }
+
+  static Status check_optional(const SchemaPlace& place,
+                               const std::vector<JsonRules::Member>& members) {
+    const auto optional = std::count_if(members.begin(), members.end(),
+                                        [](const auto& member) { return !member.is_required; });
+    if (optional <= grammar_limits::kOptionalPropertiesMax) return ok_status();
+    return schema_error(place.at("properties"),
+                        std::to_string(optional) + " of its properties are optional, at most " +
+                            std::to_string(grammar_limits::kOptionalPropertiesMax) +
+                            " can be: require the others");
   }
 
   static Status check_avoided(const SchemaPlace& place,

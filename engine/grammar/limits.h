@@ -19,6 +19,8 @@ inline constexpr uint32_t kDepthMax = 64;
 // Over a whole schema.
 inline constexpr uint32_t kPropertiesMax = 2000;
 inline constexpr uint32_t kEnumValuesMax = 5000;
+// Of one object: after each comma, all of these may come next, and masks take as long.
+inline constexpr uint32_t kOptionalPropertiesMax = 200;
 // Alternatives of a `choice`, and bytes of one of them.
 inline constexpr uint32_t kChoicesMax = 5000;
 inline constexpr size_t kChoiceBytesMax = 4096;
@@ -49,6 +51,8 @@ inline constexpr size_t kStuckCompilesMax = 2;
 inline constexpr size_t kCacheBytesMax = size_t{64} << 20;
 inline constexpr size_t kCompileStackBytes = size_t{8} << 20;
 // Mask and step of one token; a sequence whose grammar takes longer ends with kResourceExhausted.
-inline constexpr std::chrono::milliseconds kTokenPatience{100};
+// Usual are microseconds, and milliseconds where a place is seen for the first time; the rest is
+// for a machine with too much to do.
+inline constexpr std::chrono::milliseconds kTokenPatience{1000};
 
 }  // namespace troupe::grammar_limits

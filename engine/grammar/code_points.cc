@@ -96,6 +96,13 @@ bool decode_utf8(std::string_view text, std::vector<uint32_t>& code_points) {
   return true;
 }
 
+std::string utf8_prefix(std::string_view text, size_t bytes_max) {
+  if (text.size() <= bytes_max) return std::string(text);
+  size_t end = bytes_max;
+  while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0U) == 0x80U) --end;
+  return std::string(text.substr(0, end)) + "…";
+}
+
 void append_utf8(uint32_t code_point, std::string& text) {
   TROUPE_ASSERT(code_point <= kLast, code_point);
   const auto put = [&text](uint32_t byte) { text.push_back(static_cast<char>(byte)); };

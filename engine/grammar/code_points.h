@@ -39,5 +39,9 @@ class CodePointSet {
 // The characters of a UTF-8 text; false, with some of them, when it is not UTF-8.
 [[nodiscard]] bool decode_utf8(std::string_view text, std::vector<uint32_t>& code_points);
 void append_utf8(uint32_t code_point, std::string& text);
+// The text, or as much of it as takes at most so many bytes, whole characters, and "…".
+[[nodiscard]] std::string utf8_prefix(std::string_view text, size_t bytes_max);
+// Of a client's own words in an error text.
+inline constexpr size_t kQuotedBytesMax = 64;
 
 }  // namespace troupe

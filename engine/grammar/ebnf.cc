@@ -33,14 +33,15 @@ class Parser {
       }
       TROUPE_ASSIGN_OR_RETURN(const uint32_t rule, rule_named(name));
       if (!defined_.emplace(name, true).second)
-        return wrong("the rule '" + name + "' is defined twice");
+        return wrong("the rule '" + utf8_prefix(name, kQuotedBytesMax) + "' is defined twice");
       TROUPE_ASSIGN_OR_RETURN(Expr body, parse_alternatives(0));
       rules_.define(rule, std::move(body));
       if (is_at(')')) return wrong("')' closes no group");
     }
     for (const auto& [name, rule] : names_) {
       if (!defined_.contains(name))
-        return invalid_argument("the grammar has no rule '" + name + "', which is used");
+        return invalid_argument("the grammar has no rule '" + utf8_prefix(name, kQuotedBytesMax) +
+                                "', which is used");
     }
     const auto root = names_.find("root");
     if (root == names_.end())
@@ -102,7 +103,7 @@ class Parser {
       return wrong("more than " + std::to_string(grammar_limits::kEbnfRulesMax) +
                    " rules are not possible");
     }
-    const uint32_t rule = rules_.declare("the rule '" + name + "'");
+    const uint32_t rule = rules_.declare("the rule '" + utf8_prefix(name, kQuotedBytesMax) + "'");
     names_.emplace(name, rule);
     return rule;
   }

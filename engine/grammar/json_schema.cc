@@ -233,7 +233,7 @@ class Translator {
       const auto known = pattern_of_format(text);
       if (!known) {
         return schema_error(place,
-                            "the format '" + std::string(text.substr(0, 64)) +
+                            "the format '" + utf8_prefix(text, kQuotedBytesMax) +
                                 "' is not supported; these are: " + std::string(format_names()));
       }
       text = *known;
@@ -433,7 +433,7 @@ class Translator {
       if (is_declared) continue;
       if (is_closed(place)) {
         return schema_error(place.at("required"),
-                            "'" + name.substr(0, 64) +
+                            "'" + utf8_prefix(name, kQuotedBytesMax) +
                                 "' is required, but neither declared nor allowed: declare it");
       }
       members.push_back({name, further ? further->value : json_.value(), true});

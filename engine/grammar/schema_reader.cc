@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "engine/grammar/code_points.h"
 #include "engine/grammar/limits.h"
 
 namespace troupe {
@@ -152,8 +153,13 @@ std::string unescaped(std::string_view part) {
 
 }  // namespace
 
+// Names of properties are the client's: a path does not grow with them for ever.
 SchemaPlace SchemaPlace::at(const std::string& key) const {
-  return {&value->at(key), path.empty() ? key : path + "." + key};
+  constexpr size_t kPathBytesMax = 256;
+  const SchemaJson& inner = value->at(key);
+  if (path.size() >= kPathBytesMax) return {&inner, path};
+  const std::string name = utf8_prefix(key, kQuotedBytesMax);
+  return {&inner, path.empty() ? name : path + "." + name};
 }
 
 SchemaPlace SchemaPlace::at(size_t index) const {
@@ -184,8 +190,8 @@ Status check_keywords(const SchemaPlace& place) {
     const Keyword* keyword = find_keyword(key);
     if (keyword == nullptr) {
       if (key.starts_with("x-")) continue;  // an extension's own annotation
-      return schema_error(place.at(key),
-                          "the keyword '" + key.substr(0, 64) + "' is not known; leave it out");
+      return schema_error(place.at(key), "the keyword '" + utf8_prefix(key, kQuotedBytesMax) +
+                                             "' is not known; leave it out");
     }
     if (keyword->use != kUnsupported || is_switched_off(key, value)) continue;
     return schema_error(place.at(key), "the keyword '" + key + "' is not supported; " +
@@ -226,7 +232,7 @@ Result<uint32_t> read_count(const SchemaPlace& place, uint32_t least, uint32_t m
 Result<SchemaPlace> resolve_ref(const SchemaJson& document, const SchemaPlace& ref) {
   if (!ref.value->is_string()) return schema_error(ref, "it must be a string");
   const auto& text = ref.value->get_ref<const std::string&>();
-  const std::string shown = "'" + text.substr(0, 100) + "'";
+  const std::string shown = "'" + utf8_prefix(text, kQuotedBytesMax) + "'";
   if (text != "#" && !text.starts_with("#/")) {
     return schema_error(ref, "the reference " + shown +
                                  " leads out of this schema; only '#' and '#/…' are possible");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/grammar/code_points.h"
 #include "engine/grammar/ebnf.h"
 #include "engine/grammar/json_depth.h"
 #include "engine/grammar/json_schema.h"
@@ -86,10 +87,12 @@ Status lower(Json& value, const std::string& path, uint32_t depth) {
       return ok_status();
     }
     if (std::find(kFormats.begin(), kFormats.end(), type) == kFormats.end())
-      return wrong(path, "the format '" + type.substr(0, 64) + "' is not supported", "type");
+      return wrong(path, "the format '" + utf8_prefix(type, kQuotedBytesMax) + "' is not supported",
+                   "type");
   }
   for (const auto& [key, member] : value.items())
-    TROUPE_RETURN_IF_ERROR(lower(member, path + "." + key, depth + 1));
+    TROUPE_RETURN_IF_ERROR(
+        lower(member, path + "." + utf8_prefix(key, kQuotedBytesMax), depth + 1));
   return ok_status();
 }
 

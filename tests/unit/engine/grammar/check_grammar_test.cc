@@ -231,6 +231,24 @@ BOOST_AUTO_TEST_CASE(demands_within_a_structural_tag_are_checked_in_their_place)
                  .ok());
 }
 
+BOOST_AUTO_TEST_CASE(an_error_does_not_repeat_all_that_the_client_wrote) {
+  std::string text = R"({"not":{}})";
+  for (int i = 0; i < 40; ++i) {
+    std::string name;
+    for (int k = 0; k < 500; ++k) name += "é";
+    text = R"({"type":"object","properties":{")" + name + "" : " + text + "
+  }
+}
+";
+}
+const Status status = schema(text);
+BOOST_TEST((status.code() == StatusCode::kInvalidArgument));
+BOOST_TEST(status.message().size() < 1000U);
+BOOST_TEST(status.param().size() < 500U);
+BOOST_TEST(checked(GrammarKind::kEbnf, "root ::= " + std::string(10'000, 'x')).message().size() <
+           500U);
+}
+
 BOOST_AUTO_TEST_CASE(an_empty_demand_is_no_demand) {
   BOOST_TEST(check_grammar({}).ok());
   BOOST_TEST(checked(GrammarKind::kJsonObject, "").ok());

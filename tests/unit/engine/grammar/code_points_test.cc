@@ -49,6 +49,12 @@ BOOST_AUTO_TEST_CASE(utf8_goes_there_and_back_and_ill_formed_text_is_noticed) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_prefix_ends_between_characters) {
+  BOOST_TEST(utf8_prefix("abc", 3) == "abc");
+  BOOST_TEST(utf8_prefix("abcd", 3) == "abc…");
+  BOOST_TEST(utf8_prefix("a🦦b", 3) == "a…");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

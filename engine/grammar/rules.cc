@@ -107,6 +107,10 @@ Expr literal(std::string text) {
 
 Expr one_of(CodePointSet set) {
   Expr expr;
+  if (set.ranges().size() == 1 && set.ranges()[0].first == set.ranges()[0].second) {
+    append_utf8(set.ranges()[0].first, expr.literal);
+    return expr;
+  }
   expr.kind = Expr::Kind::kClass;
   expr.set = std::move(set);
   return expr;

@@ -37,6 +37,7 @@ struct Expr {
 };
 
 [[nodiscard]] Expr literal(std::string text);
+// A literal where the set has one character.
 [[nodiscard]] Expr one_of(CodePointSet set);
 // Drops empty parts and joins literals that follow each other.
 [[nodiscard]] Expr sequence(std::vector<Expr> parts);

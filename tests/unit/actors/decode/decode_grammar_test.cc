@@ -56,7 +56,7 @@ struct Fixture final : WorkerPorts, GrammarPort {
     routed.attempt = attempt;
     routed.router = "router";
     routed.request.id = RequestId(id);
-    routed.request.gateway = "g";
+    routed.request.gateway = "n/g";
     routed.request.prompt = {5, 6, 7};
     for (uint32_t i = 0; i < choices; ++i) {
       SamplingParams params;
@@ -69,7 +69,7 @@ struct Fixture final : WorkerPorts, GrammarPort {
   }
   [[nodiscard]] std::vector<wire::Emission> emissions() const {
     std::vector<wire::Emission> out;
-    for (const auto& message : outbox.take<wire::Emitted>("g"))
+    for (const auto& message : outbox.take<wire::Emitted>("n/g"))
       out.insert(out.end(), message.emissions.begin(), message.emissions.end());
     return out;
   }
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(a_device_that_fails_ends_the_requests_that_wait) {
 BOOST_AUTO_TEST_CASE(a_gateway_that_is_lost_takes_its_waiting_requests_along) {
   Fixture f;
   f.route(1, 1, kRegex);
-  f.decode->on_peer_lost("g");
+  f.decode->on_peer_lost("n");
   BOOST_TEST(f.given_up.size() == 1U);
   BOOST_TEST(f.decode->idle());
 }

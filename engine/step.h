@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "engine/grammar/grammar_matcher.h"
 #include "engine/sample/sampling_params.h"
 #include "troupe/status.h"
 #include "troupe/transport.h"
@@ -45,6 +46,9 @@ struct StepSlice {
   TokenId next_token = -1;
   std::optional<SlicePooling> pooling;
   std::shared_ptr<const SamplingParams> params;  // never null when sample or score_prompt
+  // Where the sequence's output stands in its grammar, when a token is sampled and it has one. The
+  // device moves it on by the token that it samples, and nobody else touches it meanwhile.
+  std::shared_ptr<GrammarMatcher> grammar;
 };
 
 // Where KV that a step completes goes: a landing of another node, laid out `[layer][block]` with
@@ -86,7 +90,8 @@ struct SliceResult {
   SequenceId sequence;
   Status status;  // not ok: no token could be chosen (the logits hold NaN); end the sequence
   bool sampled = false;
-  SampledToken token;                       // when sampled
+  bool grammar_ended = false;  // the token ends the answer, whatever the parameters say
+  SampledToken token;          // when sampled
   std::vector<SampledToken> prompt_scores;  // one per scored prompt token, in order
   std::vector<double> pooled;               // with pooling: [width], the sums up to the slice's end
 };

@@ -158,6 +158,9 @@ struct Parameters {
   cacheSalt @19 :Text;                # cached prefixes are shared within one salt only
   whole @21 :Bool;                    # with a sink: the answer comes whole nevertheless, and the
                                       # sink hears nothing but failed()
+  structuredOutputs @22 :Text;
+  # What the answer has to look like: JSON text, an object as structured_outputs of a body. Empty:
+  # free text.
   label @20 :Text;                    # for the server's log, as X-Request-Id; at most 128 visible
                                       # ASCII characters, else the server makes its own
 }

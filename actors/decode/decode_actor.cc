@@ -16,9 +16,16 @@ struct LandingClosed {
   uint32_t blocks = 0;
 };
 
+// The grammar thread -> decode.
+struct GrammarCompiled {
+  uint64_t ticket = 0;
+  std::shared_ptr<const Result<GrammarThread::Grammar>> grammar;
+};
+
 }  // namespace troupe
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::LandingClosed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::GrammarCompiled)
 
 namespace troupe {
 namespace {
@@ -28,6 +35,7 @@ struct DecodeState {
   std::unique_ptr<ActorPorts> ports;
   std::shared_ptr<KvLandings> landings;
   std::shared_ptr<KvExporter> exporter;
+  std::shared_ptr<GrammarThread> grammars;
   std::unique_ptr<DecodeCore> core;
 };
 using Self = caf::stateful_actor<DecodeState>;
@@ -51,23 +59,29 @@ bool dispatch(DecodeCore& core, wire::Message message) {
 
 caf::behavior decode(Self* self, const Clock* clock, wire::Outbox* outbox, ServingMetrics* metrics,
                      const DecodeOptions& options, const std::shared_ptr<KvLandings>& landings,
-                     const std::shared_ptr<KvExporter>& exporter, const caf::actor& device,
+                     const std::shared_ptr<KvExporter>& exporter,
+                     const std::shared_ptr<GrammarThread>& grammars, const caf::actor& device,
                      const caf::actor& manager) {
   self->state.ports = std::make_unique<ActorPorts>(self, device, manager);
   self->state.landings = landings;
   self->state.exporter = exporter;
-  self->state.core = std::make_unique<DecodeCore>(*clock, *outbox, *self->state.ports,
-                                                  landings.get(), *metrics, options);
+  self->state.grammars = grammars;
+  self->state.core = std::make_unique<DecodeCore>(
+      *clock, *outbox, *self->state.ports, landings.get(), *metrics, options, grammars.get());
   return worker_shell(self, "decode", dispatch, device, manager,
                       {[self](const LandingClosed& closed) {
-                        self->state.core->on_landing_closed(closed.landing, closed.blocks);
-                      }});
+                         self->state.core->on_landing_closed(closed.landing, closed.blocks);
+                       },
+                       [self](const GrammarCompiled& compiled) {
+                         self->state.core->on_grammar_compiled(compiled.ticket, *compiled.grammar);
+                       }});
 }
 
 }  // namespace
 
 DecodeWorker spawn_decode(caf::actor_system& system, const Clock& clock, wire::Outbox& outbox,
                           ServingMetrics& metrics, DecodeOptions options, const WorkerBulk& bulk,
+                          const GrammarThread::MakeVocabulary& make_vocabulary,
                           const caf::actor& device, const caf::actor& kv_cache_manager) {
   const auto target = std::make_shared<MailTarget>();
   DecodeWorker worker;
@@ -78,8 +92,16 @@ DecodeWorker spawn_decode(caf::actor_system& system, const Clock& clock, wire::O
                                                    });
     worker.exporter = make_exporter(*bulk.transport, bulk.kv, target);
   }
+  std::shared_ptr<GrammarThread> grammars;
+  if (make_vocabulary) {
+    grammars = std::make_shared<GrammarThread>(
+        clock, make_vocabulary, [target](uint64_t ticket, Result<GrammarThread::Grammar> grammar) {
+          target->send(GrammarCompiled{
+              ticket, std::make_shared<const Result<GrammarThread::Grammar>>(std::move(grammar))});
+        });
+  }
   worker.actor = system.spawn(decode, &clock, &outbox, &metrics, std::move(options),
-                              worker.landings, worker.exporter, device, kv_cache_manager);
+                              worker.landings, worker.exporter, grammars, device, kv_cache_manager);
   target->set(worker.actor);
   return worker;
 }

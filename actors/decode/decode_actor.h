@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "actors/decode/decode_core.h"
+#include "actors/decode/grammar_thread.h"
 #include "actors/decode/kv_landings.h"
 #include "actors/worker/kv_exporter.h"
 #include "troupe/transport.h"
@@ -28,10 +29,12 @@ struct DecodeWorker {
 // Spawns the decode worker. It takes wire::Frame and wire::PeerLost mail, the replies of its device
 // and its KV-cache manager and the atoms of mail_actor.h, ticks by itself, and ends on an exit
 // message. The three are linked: when one dies, so do the others, and the routers miss their
-// heartbeats. All references must outlive the actor.
+// heartbeats. `make_vocabulary` (empty: requests with a grammar are refused) is called when the
+// first grammar comes, on a thread of the worker. All references must outlive the actor.
 [[nodiscard]] DecodeWorker spawn_decode(caf::actor_system& system, const Clock& clock,
                                         wire::Outbox& outbox, ServingMetrics& metrics,
                                         DecodeOptions options, const WorkerBulk& bulk,
+                                        const GrammarThread::MakeVocabulary& make_vocabulary,
                                         const caf::actor& device,
                                         const caf::actor& kv_cache_manager);
 

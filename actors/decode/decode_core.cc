@@ -7,7 +7,8 @@
 
 namespace troupe {
 DecodeCore::DecodeCore(const Clock& clock, wire::Outbox& outbox, WorkerPorts& ports,
-                       LandingPort* landings, ServingMetrics& metrics, DecodeOptions options)
+                       LandingPort* landings, ServingMetrics& metrics, DecodeOptions options,
+                       GrammarPort* grammars)
     : clock_(clock),
       outbox_(outbox),
       ports_(ports),
@@ -15,6 +16,7 @@ DecodeCore::DecodeCore(const Clock& clock, wire::Outbox& outbox, WorkerPorts& po
       metrics_(metrics),
       options_(std::move(options)),
       scheduler_(options_.scheduler),
+      grammars_(grammars),
       orders_(clock, outbox, scheduler_, metrics, options_.kv),
       heartbeats_(outbox, options_.identity),
       watch_(clock) {
@@ -38,31 +40,12 @@ void DecodeCore::on_routed(wire::Routed message) {
   request.routed = clock_.now();
   request.prompt = std::make_shared<const std::vector<TokenId>>(std::move(incoming.prompt));
   for (wire::Sequence& sequence : incoming.sequences) {
-    Status added = watch_.failed();
-    if (heartbeats_.left()) added = {StatusCode::kUnavailable, "the worker has left; retry"};
-    if (added.ok()) {
-      SequenceSpec spec;
-      spec.id = sequence.id;
-      spec.request = incoming.id;
-      spec.prompt = request.prompt;
-      spec.import_tokens_min = import_tokens_min(message, sequence);
-      spec.params = std::make_shared<const SamplingParams>(std::move(sequence.params));
-      spec.cache_salt = incoming.cache_salt;
-      spec.arrival = request.routed;
-      added = scheduler_.add(std::move(spec));
-    }
-    if (!added.ok()) {
-      // The gateway ends the whole request on the first sequence that fails.
-      refuse(request, incoming.id, sequence.id, added);
-      drop_request(incoming.id);
-      return act();
-    }
-    request.open.push_back(sequence.id);
-    Sequence& state = sequences_[sequence.id];
-    state.request = incoming.id;
-    state.prompt_tokens = static_cast<uint32_t>(request.prompt->size());
-    state.stops.push_back({Stop::kRouted, request.routed});
+    const Status held = hold(message, request, sequence);
+    if (held.ok()) continue;
+    fail_request(incoming.id, sequence.id, held);
+    return act();
   }
+  start_request(incoming.id);
   act();
 }
 
@@ -105,6 +88,7 @@ void DecodeCore::on_step_done(Result<StepResult> result) {
     watch_.on_failed(
         {StatusCode::kUnavailable, "the worker's device failed: " + result.status().message()});
     scheduler_.fail_all(watch_.failed());
+    fail_held(watch_.failed());
     orders_.on_device_failed();
     return act();
   }
@@ -129,7 +113,10 @@ void DecodeCore::drain() {
 
 void DecodeCore::on_tick() {
   watch_.on_tick();
-  heartbeats_.send(watch_, load_of(scheduler_, watch_, kv_stats_), draining_);
+  if (grammars_ != nullptr) grammars_->on_tick();
+  wire::Load load = load_of(scheduler_, watch_, kv_stats_);
+  load.waiting += held_sequences();
+  heartbeats_.send(watch_, load, draining_);
   for (const uint64_t landing : imports_.overdue(clock_.now())) {
     give_up_import(*imports_.find(landing));
   }
@@ -283,6 +270,10 @@ void DecodeCore::forget_sequence(SequenceId id) {
 void DecodeCore::drop_request(RequestId id) {
   const auto found = requests_.find(id);
   TROUPE_ASSERT(found != requests_.end(), id);
+  if (const uint64_t ticket = found->second.ticket; ticket != 0) {
+    grammars_->give_up(ticket);
+    tickets_.erase(ticket);
+  }
   for (const SequenceId sequence : found->second.open) {
     if (OngoingImport* import = imports_.find(sequence)) give_up_import(*import);
     scheduler_.cancel(sequence);
@@ -296,7 +287,7 @@ void DecodeCore::drop_request(RequestId id) {
 void DecodeCore::report_gauges() {
   const SchedulerStats stats = scheduler_.stats();
   metrics_.requests_running.Set(stats.running);
-  metrics_.requests_waiting.Set(stats.waiting);
+  metrics_.requests_waiting.Set(stats.waiting + held_sequences());
   metrics_.preemptions.Increment(static_cast<double>(stats.preemptions - preemptions_reported_));
   preemptions_reported_ = stats.preemptions;
 }
@@ -313,6 +304,8 @@ void DecodeCore::check_invariants() const {
     open += request.open.size();
   }
   TROUPE_ASSERT(open == sequences_.size(), open, sequences_.size());
+  for (const auto& [ticket, id] : tickets_)
+    TROUPE_ASSERT(requests_.at(id).ticket == ticket && !requests_.at(id).held.empty(), id, ticket);
 }
 
 }  // namespace troupe

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/decode/grammar_port.h"
 #include "actors/decode/imports.h"
 #include "actors/decode/landing_port.h"
 #include "actors/wire/outbox.h"
@@ -20,6 +21,7 @@
 #include "actors/worker/worker_ports.h"
 #include "base/clock.h"
 #include "base/metrics/serving_metrics.h"
+#include "engine/grammar/grammar_compiler.h"
 #include "engine/schedule/scheduler.h"
 
 namespace troupe {
@@ -35,15 +37,21 @@ struct DecodeOptions {
 
 // Invariants: a request is known while one of its sequences is; its router hears `finished` exactly
 // once for each (request, attempt) that was routed here; a sequence whose blocks are being imported
-// has one entry in `imports_`, which outlives the sequence's request when that is cancelled.
+// has one entry in `imports_`, which outlives the sequence's request when that is cancelled; a
+// request is held, with its ticket in `tickets_`, until its grammar is compiled, and until then its
+// sequences are not the scheduler's.
 class DecodeCore {
  public:
-  // All references must outlive the core. `landings` null: nothing is imported.
+  // All references must outlive the core. `landings` null: nothing is imported; `grammars` null:
+  // requests with a grammar are refused.
   DecodeCore(const Clock& clock, wire::Outbox& outbox, WorkerPorts& ports, LandingPort* landings,
-             ServingMetrics& metrics, DecodeOptions options);
+             ServingMetrics& metrics, DecodeOptions options, GrammarPort* grammars = nullptr);
 
   void on_routed(wire::Routed message);
   void on_cancelled(const wire::Cancelled& message);
+  // Tickets that are not known, any more, are ignored.
+  void on_grammar_compiled(uint64_t ticket,
+                           const Result<std::shared_ptr<const CompiledGrammar>>& grammar);
   void on_kv_replies(const std::vector<KvReply>& replies, const KvStats& stats);
   // A failed result means that the device is gone: all requests end with its status, and the worker
   // tells the router that it is stalled from then on.
@@ -82,7 +90,9 @@ class DecodeCore {
     uint32_t prefill_tokens = 0;  // 0: all but the prompt's last
     std::shared_ptr<const std::vector<TokenId>> prompt;
     std::string cache_salt;
-    std::vector<SequenceId> open;  // its sequences that have not ended
+    std::vector<SequenceId> open;    // its sequences that have not ended
+    std::vector<SequenceSpec> held;  // those that the scheduler does not know yet
+    uint64_t ticket = 0;             // of the grammar that it waits for, or 0
     TimePoint routed{};
   };
   struct Sequence {
@@ -98,6 +108,16 @@ class DecodeCore {
   };
   using Outgoing = std::map<std::string, wire::Emitted>;  // by gateway
 
+  [[nodiscard]] Status hold(const wire::Routed& message, Request& request,
+                            wire::Sequence& sequence);
+  // Has the request's grammar compiled, if it has one, or admits it at once.
+  void start_request(RequestId id);
+  void admit(RequestId id, const CompiledGrammar* grammar);
+  [[nodiscard]] Status add_sequence(SequenceSpec spec, const CompiledGrammar* grammar);
+  // Ends the request by an error of one of its sequences.
+  void fail_request(RequestId id, SequenceId sequence, const Status& status);
+  void fail_held(const Status& status);
+  [[nodiscard]] uint32_t held_sequences() const;
   void act();
   void do_actions(Actions actions);
   [[nodiscard]] uint32_t import_tokens_min(const wire::Routed& message,
@@ -125,6 +145,9 @@ class DecodeCore {
   Scheduler scheduler_;
   std::unordered_map<RequestId, Request> requests_;
   std::unordered_map<SequenceId, Sequence> sequences_;
+  GrammarPort* const grammars_;
+  std::map<uint64_t, RequestId> tickets_;  // of requests that are held
+  uint64_t next_ticket_ = 1;
   ImportTable imports_;
   ExportOrders orders_;
   // Requests that have ended, and their routers, to be told at the end of the turn.

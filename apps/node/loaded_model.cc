@@ -163,6 +163,10 @@ KvMemory LoadedModel::kv_memory() const {
           layout.layer_bytes, layout.block_bytes};
 }
 
+Result<std::shared_ptr<const GrammarVocabulary>> LoadedModel::make_grammar_vocabulary() const {
+  return make_xgrammar_vocabulary(*tokenizer_, description_->config.vocab);
+}
+
 std::string LoadedModel::summary() const {
   std::ostringstream out;
   out << description_->config.architecture << " model of " << description_->config.layers

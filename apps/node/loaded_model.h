@@ -14,6 +14,7 @@
 #include "apps/node/engine_options.h"
 #include "base/clock.h"
 #include "engine/backend/backend.h"
+#include "engine/grammar/grammar_compiler.h"
 #include "engine/kv/block_hash.h"
 #include "engine/model/executor.h"
 #include "engine/model/gguf_file.h"
@@ -48,6 +49,8 @@ class LoadedModel final {
   [[nodiscard]] std::string name() const;
   // The pool's memory, as transfers see it.
   [[nodiscard]] KvMemory kv_memory() const;
+  // For spawn_decode(); called with this object alive.
+  [[nodiscard]] Result<std::shared_ptr<const GrammarVocabulary>> make_grammar_vocabulary() const;
   // One line for the log: model, device, memory.
   [[nodiscard]] std::string summary() const;
 

@@ -74,10 +74,11 @@ caf::actor WorkerParts::spawn_decode_worker(Node& node, const WorkerOptions& opt
   bulk.kv = loaded_.kv_memory();
   decode.kv = {bulk.kv.layers, bulk.kv.block_bytes, loaded_.digest()};
   if (options.role == wire::Role::kDecode) bulk.transport = &node.transport();
-  DecodeWorker worker =
-      spawn_decode(node.system(), clock_, node.outbox(), metrics_, std::move(decode), bulk,
-                   spawn_device(node.system(), loaded_.executor()),
-                   spawn_kv_cache_manager(node.system(), loaded_.kv_cache_manager(), metrics_));
+  DecodeWorker worker = spawn_decode(
+      node.system(), clock_, node.outbox(), metrics_, std::move(decode), bulk,
+      [this] { return loaded_.make_grammar_vocabulary(); },
+      spawn_device(node.system(), loaded_.executor()),
+      spawn_kv_cache_manager(node.system(), loaded_.kv_cache_manager(), metrics_));
   landings_ = std::move(worker.landings);
   exporter_ = std::move(worker.exporter);
   loaded_.executor().set_layer_listener(exporter_.get());

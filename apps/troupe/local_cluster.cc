@@ -100,8 +100,9 @@ Status LocalCluster::spawn_worker(const EngineOptions& options, const LocalModel
   decode.scheduler.running_max = options.running_max;
   const caf::actor device = spawn_device(*system_, loaded.executor());
   const caf::actor manager = spawn_kv_cache_manager(*system_, loaded.kv_cache_manager(), metrics);
-  return bind(endpoint, spawn_decode(*system_, clock, outbox_, metrics, std::move(decode), {},
-                                     device, manager)
+  return bind(endpoint, spawn_decode(
+                            *system_, clock, outbox_, metrics, std::move(decode), {},
+                            [&loaded] { return loaded.make_grammar_vocabulary(); }, device, manager)
                             .actor);
 }
 

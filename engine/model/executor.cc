@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "engine/grammar/limits.h"
 #include "kernels/ops/ops.h"
 
 namespace troupe {
@@ -230,17 +231,55 @@ void Executor::use_logits(const StepPlan& plan, const LogitsRow& wanted,
       out.status = scored.status();
   }
   if (!wanted.sample || !out.status.ok()) return;
-  auto sampled = sampler_.sample(logits, *slice.params,
-                                 {.position = slice.position + slice.tokens.size(),
-                                  .history = slice.history,
-                                  .prompt_tokens = slice.prompt_tokens,
-                                  .output_tokens = slice.output_tokens});
+  const TimePoint start = clock_.now();
+  if (slice.grammar != nullptr) out.status = fill_mask(slice);
+  if (!out.status.ok()) return;
+  const TimePoint filled = clock_.now();
+  auto sampled =
+      sampler_.sample(logits, *slice.params,
+                      {.position = slice.position + slice.tokens.size(),
+                       .history = slice.history,
+                       .prompt_tokens = slice.prompt_tokens,
+                       .output_tokens = slice.output_tokens,
+                       .allowed = slice.grammar != nullptr ? std::span<const uint32_t>(mask_)
+                                                           : std::span<const uint32_t>()});
   if (!sampled.ok()) {
     out.status = sampled.status();
     return;
   }
+  if (slice.grammar != nullptr)
+    out.status = follow(*slice.grammar, sampled->token, filled - start, out);
+  if (!out.status.ok()) return;
   out.sampled = true;
   out.token = std::move(sampled).value();
+}
+
+// What the grammar allows after the output so far, into mask_.
+Status Executor::fill_mask(const StepSlice& slice) {
+  GrammarMatcher& grammar = *slice.grammar;
+  TROUPE_ASSERT(grammar.accepted() == slice.output_tokens && !grammar.ended(), slice.sequence,
+                grammar.accepted(), slice.output_tokens);
+  mask_.resize(mask_words(model_.config().vocab));
+  TROUPE_RETURN_IF_ERROR(grammar.fill_mask(mask_));
+  const bool is_empty =
+      std::all_of(mask_.begin(), mask_.end(), [](uint32_t word) { return word == 0; });
+  if (!is_empty) return ok_status();
+  return {StatusCode::kUnsupported,
+          "the model's vocabulary has no token for what the grammar wants after " +
+              std::to_string(slice.output_tokens) + " tokens"};
+}
+
+// Moves the grammar on. Both its parts count: one that takes so long would hold up every sequence
+// of the step again and again.
+Status Executor::follow(GrammarMatcher& grammar, TokenId token, Duration filling,
+                        SliceResult& out) {
+  const TimePoint start = clock_.now();
+  TROUPE_RETURN_IF_ERROR(grammar.accept(token));
+  out.grammar_ended = grammar.ended();
+  if (filling + (clock_.now() - start) <= grammar_limits::kTokenPatience) return ok_status();
+  return {StatusCode::kResourceExhausted,
+          "the grammar took too long for one token: it can be read in too many ways at once; "
+          "simplify it, above all repetitions within repetitions"};
 }
 
 }  // namespace troupe

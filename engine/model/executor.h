@@ -41,7 +41,8 @@ class Executor {
   ~Executor();
 
   // Runs the plan and returns one result per slice, in the plan's order. Blocks the calling thread.
-  // A sequence whose logits the sampler refuses (NaN) gets that status in its own result.
+  // A sequence whose logits the sampler refuses (NaN), or whose grammar fails or takes longer than
+  // grammar_limits::kTokenPatience, gets that status in its own result.
   // kInvalidArgument: more tokens than step_tokens_max (nothing was executed). kDeadlineExceeded,
   // kInternal: the device failed; the executor is of no further use. A plan that contradicts itself
   // (blocks that do not cover the tokens, indices out of range, a token outside the vocabulary, a
@@ -89,6 +90,9 @@ class Executor {
   [[nodiscard]] Status pool(const StepPlan& plan, StepResult& result);
   // Adds the rows of pooled_[first, first + count) to their slices' sums, in this order.
   [[nodiscard]] Status pool_group(size_t first, size_t count, StepResult& result);
+  [[nodiscard]] Status fill_mask(const StepSlice& slice);
+  [[nodiscard]] Status follow(GrammarMatcher& grammar, TokenId token, Duration filling,
+                              SliceResult& out);
   void use_logits(const StepPlan& plan, const LogitsRow& wanted, std::span<const float> logits,
                   StepResult& result);
 
@@ -104,6 +108,7 @@ class Executor {
   std::vector<TokenId> tokens_;
   std::vector<BatchSlice> slices_;
   std::vector<LogitsRow> wanted_;
+  std::vector<uint32_t> mask_;     // of the grammar of the row being sampled
   std::vector<PooledRow> pooled_;  // by slice, then by position
 };
 

@@ -205,7 +205,7 @@ void Sampler::add_logprobs(std::span<const float> logits, const Peak& peak, uint
 }
 
 bool Sampler::changes_logits(const SamplingParams& params, const SampleContext& context) const {
-  return !params.logit_bias.empty() || needs_history(params) ||
+  return !context.allowed.empty() || !params.logit_bias.empty() || needs_history(params) ||
          context.output_tokens < params.min_tokens;
 }
 
@@ -220,18 +220,49 @@ Status Sampler::check_tokens(std::span<const TokenId> tokens, std::string_view w
 Status Sampler::adjust(std::span<const float> logits, const SamplingParams& params,
                        const SampleContext& context) {
   adjusted_.assign(logits.begin(), logits.end());
+  if (!context.allowed.empty()) apply_mask(context.allowed);
   for (const auto& [token, bias] : params.logit_bias) {
     TROUPE_RETURN_IF_ERROR(check_tokens(std::span(&token, 1), "a token of logit_bias"));
     float& logit = adjusted_[static_cast<size_t>(token)];
     if (logit != kImpossible) logit = finite(logit + bias);
   }
   if (needs_history(params)) TROUPE_RETURN_IF_ERROR(apply_penalties(params, context));
-  if (context.output_tokens < params.min_tokens) {
-    TROUPE_RETURN_IF_ERROR(check_tokens(params.stop_token_ids, "a token of stop_token_ids"));
-    for (const TokenId token : end_tokens_) adjusted_[static_cast<size_t>(token)] = kImpossible;
-    for (const TokenId token : params.stop_token_ids)
-      adjusted_[static_cast<size_t>(token)] = kImpossible;
+  return rule_out_ends(params, context);
+}
+
+void Sampler::apply_mask(std::span<const uint32_t> allowed) {
+  TROUPE_ASSERT(allowed.size() == (vocab_size_ + 31) / 32, allowed.size(), vocab_size_);
+  for (size_t word = 0; word < allowed.size(); ++word) {
+    const size_t end = std::min<size_t>(vocab_size_, (word + 1) * 32);
+    if (allowed[word] == 0) {
+      std::fill(adjusted_.begin() + static_cast<ptrdiff_t>(word * 32),
+                adjusted_.begin() + static_cast<ptrdiff_t>(end), kImpossible);
+    } else if (allowed[word] != ~uint32_t{0}) {
+      for (size_t i = word * 32; i < end; ++i)
+        if ((allowed[word] >> (i % 32) & 1U) == 0) adjusted_[i] = kImpossible;
+    }
   }
+}
+
+Status Sampler::rule_out_ends(const SamplingParams& params, const SampleContext& context) {
+  const bool is_early = context.output_tokens < params.min_tokens;
+  const bool has_grammar = !context.allowed.empty();
+  if (!is_early && !(has_grammar && params.ignore_eos)) return ok_status();
+  TROUPE_RETURN_IF_ERROR(check_tokens(params.stop_token_ids, "a token of stop_token_ids"));
+  std::vector<std::pair<TokenId, float>> ends;
+  const auto rule_out = [&](const std::vector<TokenId>& tokens) {
+    for (const TokenId token : tokens)
+      ends.emplace_back(token, std::exchange(adjusted_[static_cast<size_t>(token)], kImpossible));
+  };
+  rule_out(end_tokens_);
+  if (is_early) rule_out(params.stop_token_ids);
+  if (!has_grammar) return ok_status();
+  const bool is_complete = std::all_of(adjusted_.begin(), adjusted_.end(),
+                                       [](float logit) { return logit == kImpossible; });
+  if (!is_complete) return ok_status();
+  // Backwards, as a token may be named twice.
+  for (size_t i = ends.size(); i-- > 0;)
+    adjusted_[static_cast<size_t>(ends[i].first)] = ends[i].second;
   return ok_status();
 }
 

@@ -4,11 +4,13 @@
 // every sum in a fixed order, Philox keyed by seed and position).
 //
 // Order of the steps (vLLM's):
-//   1. log-probabilities of the raw logits, where asked for
-//   2. logit_bias: added
+//   1. log-probabilities of the raw logits, where asked for: the model's own, whatever comes after
+//   2. a grammar's mask: what it does not allow is impossible; then logit_bias: added
 //   3. repetition penalty r over tokens of prompt and output: x / r where x > 0, else x · r;
 //      frequency penalty f, presence penalty p over output tokens: x − f · count − p
-//   4. min_tokens: end and stop tokens are impossible before that many output tokens
+//   4. min_tokens: end and stop tokens are impossible before that many output tokens. Under a mask
+//      end tokens are also impossible with ignore_eos, and either rule holds only as long as the
+//      mask allows something else: an answer that is complete ends.
 //   5. temperature: below 1e-5 the most probable token is taken (ties: the lower id); else x / T
 //   6. top_k: the k most probable (ties: lower ids first)
 //   7. top_p: of what is left, the fewest most probable whose share is at least top_p
@@ -38,6 +40,8 @@ struct SampleContext {
   std::span<const TokenId> history;  // prompt and output so far; read only where needs_history()
   uint32_t prompt_tokens = 0;        // how many of `history` are prompt
   uint32_t output_tokens = 0;        // sampled so far
+  // Of a grammar: bit t % 32 of word t / 32 says whether token t is allowed. Empty: all are.
+  std::span<const uint32_t> allowed;
 };
 
 // Whether the parameters have a penalty, so that the sampler must see the tokens so far.
@@ -79,6 +83,8 @@ class Sampler final {
                                     const SampleContext& context) const;
   [[nodiscard]] Status adjust(std::span<const float> logits, const SamplingParams& params,
                               const SampleContext& context);
+  void apply_mask(std::span<const uint32_t> allowed);
+  [[nodiscard]] Status rule_out_ends(const SamplingParams& params, const SampleContext& context);
   [[nodiscard]] Status apply_penalties(const SamplingParams& params, const SampleContext& context);
   void gather_candidates(std::span<const float> logits, const SamplingParams& params);
   void weigh_candidates(const Peak& peak, float temperature);

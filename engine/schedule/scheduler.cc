@@ -272,7 +272,7 @@ void Scheduler::accept_slice(const SliceInFlight& planned, SliceResult&& slice, 
     sequence.pooled = std::move(slice.pooled);
     sequence.pooled_rows = sequence.computed;
   }
-  if (slice.sampled) return accept_token(sequence, std::move(slice.token));
+  if (slice.sampled) return accept_token(sequence, std::move(slice));
   if (sequence.spec.params->max_tokens == 0 && sequence.computed == sequence.known())
     finish_prompt_only(sequence);
 }
@@ -299,18 +299,18 @@ void Scheduler::accept_scores(Sequence& sequence, std::vector<SampledToken>&& sc
   TROUPE_ASSERT(sequence.scores < sequence.prompt_tokens(), sequence.spec.id, sequence.scores);
 }
 
-void Scheduler::accept_token(Sequence& sequence, SampledToken&& sampled) {
+void Scheduler::accept_token(Sequence& sequence, SliceResult&& slice) {
   const SamplingParams& params = *sequence.spec.params;
   TROUPE_ASSERT(!sequence.scoring(), sequence.spec.id, sequence.scores);
   if (sequence.output.empty()) stats_.prompt_tokens += sequence.prompt_tokens();
-  const TokenId token = sampled.token;
+  const TokenId token = slice.token.token;
   sequence.output.push_back(token);
   ++stats_.generated_tokens;
-  emission_of(sequence).tokens.push_back(std::move(sampled));
+  emission_of(sequence).tokens.push_back(std::move(slice.token));
   const size_t outputs = sequence.output.size();
   const bool is_stop = (!params.ignore_eos && contains(options_.end_tokens, token)) ||
                        contains(params.stop_token_ids, token);
-  if (is_stop && outputs > params.min_tokens)
+  if (slice.grammar_ended || (is_stop && outputs > params.min_tokens))
     end(sequence, FinishReason::kStop, token);
   else if (outputs >= params.max_tokens || sequence.known() >= options_.context_tokens)
     end(sequence, FinishReason::kLength, -1);

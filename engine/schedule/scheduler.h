@@ -53,6 +53,7 @@ struct SequenceSpec {
   RequestId request;
   std::shared_ptr<const std::vector<TokenId>> prompt;  // never null or empty
   std::shared_ptr<const SamplingParams> params;        // never null
+  std::shared_ptr<GrammarMatcher> grammar;             // of its output; null: free text
   std::string cache_salt;
   TimePoint arrival{};
   std::optional<TimePoint> deadline;
@@ -173,7 +174,7 @@ class Scheduler {
   void accept_slice(const SliceInFlight& planned, SliceResult&& slice, Sequence& sequence,
                     KvCommit& commit);
   void accept_scores(Sequence& sequence, std::vector<SampledToken>&& scores);
-  void accept_token(Sequence& sequence, SampledToken&& token);
+  void accept_token(Sequence& sequence, SliceResult&& slice);
   void finish_prompt_only(Sequence& sequence);
   void add_commit(Sequence& sequence, KvCommit& commit);
 

@@ -212,6 +212,7 @@ void Scheduler::add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan) {
   slice.prompt_tokens = prompt;
   slice.output_tokens = static_cast<uint32_t>(sequence.output.size());
   slice.params = sequence.spec.params;
+  if (slice.sample) slice.grammar = sequence.spec.grammar;
   if (slice.sample && needs_history(params)) {
     slice.history.reserve(sequence.known());
     slice.history.assign(sequence.spec.prompt->begin(), sequence.spec.prompt->end());

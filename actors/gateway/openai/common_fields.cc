@@ -7,6 +7,7 @@
 #include "actors/gateway/openai/known_fields.h"
 #include "actors/gateway/openai/request_limits.h"
 #include "actors/gateway/openai/sampling_fields.h"
+#include "actors/gateway/openai/structured_fields.h"
 
 namespace troupe {
 
@@ -74,17 +75,6 @@ Status parse_stream_options(const FieldReader& fields, GenerationBody& out) {
 
 // Fields that exist but have one possible value today.
 Status check_fixed_fields(const FieldReader& fields) {
-  if (const Json* format = fields.find("response_format"); format != nullptr) {
-    if (!format->is_object() || !format->contains("type") || !(*format)["type"].is_string()) {
-      return bad_value("response_format", "must be an object with a string type", *format);
-    }
-    if ((*format)["type"] != "text") {
-      return Status(StatusCode::kUnsupported,
-                    "response_format.type must be \"text\", the only format of this server; got " +
-                        json_excerpt((*format)["type"]),
-                    "response_format");
-    }
-  }
   bool skip_special = true;
   TROUPE_RETURN_IF_ERROR(fields.read("skip_special_tokens", skip_special));
   if (!skip_special) {
@@ -186,6 +176,7 @@ Status parse_common(const FieldReader& fields, const RequestRules& rules, Genera
                      "must have 1 to " + std::to_string(kCacheSaltBytesMax) + " bytes",
                      *fields.find("cache_salt"));
   }
+  TROUPE_RETURN_IF_ERROR(parse_structured_fields(fields, out.sampling.grammar));
   return check_fixed_fields(fields);
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "actors/gateway/openai/json_parse.h"
 #include "actors/gateway/openai/request_limits.h"
 #include "engine/sample/validate.h"
 #include "engine/tokenizer/utf8.h"
@@ -105,6 +106,16 @@ Status put_parameters(Json& out, rpc::Parameters::Reader in) {
   if (in.hasStopTokenIds()) {
     TROUPE_ASSIGN_OR_RETURN(out["stop_token_ids"],
                             to_token_array(in.getStopTokenIds(), kStopTokenIdsMax));
+  }
+  if (in.hasStructuredOutputs()) {
+    const char* name = "structured_outputs";
+    TROUPE_ASSIGN_OR_RETURN(const Json text, to_text(in.getStructuredOutputs(), name));
+    auto parsed = parse_json(text.get_ref<const std::string&>());
+    if (!parsed.ok()) {
+      return invalid_argument(
+          std::string(name) + " must be JSON text: " + parsed.status().message(), name);
+    }
+    out[name] = std::move(parsed).value();
   }
   return put_text(out, "cache_salt", in.getCacheSalt(), "cache_salt");
 }

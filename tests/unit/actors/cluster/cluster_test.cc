@@ -104,7 +104,7 @@ struct World {
     DecodeOptions options;
     options.scheduler.blocks_total = 16;
     options.scheduler.context_tokens = 128;
-    decode = spawn_decode(*system, clock, outbox, metrics, options, {}, device,
+    decode = spawn_decode(*system, clock, outbox, metrics, options, {}, {}, device,
                           spawn_kv_cache_manager(*system, manager, metrics))
                  .actor;
     decode_inbox = std::make_unique<wire::ActorInbox>(decode);

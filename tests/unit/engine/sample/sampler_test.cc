@@ -1,5 +1,6 @@
 #include "engine/sample/sampler.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <limits>
@@ -326,6 +327,82 @@ BOOST_AUTO_TEST_CASE(filters_that_admit_all_change_nothing) {
     BOOST_TEST(sampled(sampler, logits, wide, {.position = position}) == wanted);
     BOOST_TEST(sampled(sampler, logits, off, {.position = position}) == wanted);
   }
+}
+
+// Of 100 tokens, those given.
+std::vector<uint32_t> mask_of(const std::vector<TokenId>& tokens) {
+  std::vector<uint32_t> mask(4);
+  for (const TokenId token : tokens) mask[token / 32] |= uint32_t{1} << (token % 32);
+  return mask;
+}
+
+BOOST_AUTO_TEST_CASE(only_what_the_mask_allows_is_sampled_whatever_else_is_asked) {
+  Sampler sampler(100, {0});
+  const std::vector<TokenId> allowed = {1, 31, 32, 70, 99};
+  const auto mask = mask_of(allowed);
+  SamplingParams params;
+  params.logit_bias = {{5, 100.0F}, {70, -100.0F}};
+  params.top_k = 3;
+  params.top_p = 0.9F;
+  for (uint64_t position = 0; position < 300; ++position) {
+    params.temperature = position % 2 == 0 ? 0.0F : 1.5F;
+    const auto logits = random_logits(100, position);
+    const TokenId token = sampled(sampler, logits, params, {.position = position, .allowed = mask});
+    BOOST_TEST(std::count(allowed.begin(), allowed.end(), token) == 1);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_mask_that_allows_all_changes_nothing) {
+  Sampler sampler(100, {0});
+  std::vector<uint32_t> all(4, ~uint32_t{0});
+  all.back() = 0xF;
+  SamplingParams params;
+  for (uint64_t position = 0; position < 100; ++position) {
+    const auto logits = random_logits(100, position);
+    BOOST_TEST(sampled(sampler, logits, params, {.position = position, .allowed = all}) ==
+               sampled(sampler, logits, params, {.position = position}));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(log_probabilities_are_those_without_the_mask) {
+  Sampler sampler(100, {0});
+  const auto logits = random_logits(100, 4);
+  SamplingParams params = greedy();
+  params.logprobs = 5;
+  const auto mask = mask_of({17});
+  const auto masked = sampler.sample(logits, params, {.allowed = mask});
+  const auto free = sampler.sample(logits, params, {});
+  const auto scored = sampler.score(logits, 17, 5);
+  BOOST_REQUIRE(masked.ok());
+  BOOST_TEST(masked->token == 17);
+  BOOST_TEST(masked->logprob == scored->logprob);
+  BOOST_TEST((masked->top == free->top));
+}
+
+BOOST_AUTO_TEST_CASE(end_tokens_are_kept_away_as_long_as_the_mask_has_others) {
+  Sampler sampler(100, {0, 3});
+  std::vector<float> logits(100, 0.0F);
+  logits[0] = 50.0F;
+  SamplingParams params = greedy();
+  const auto both = mask_of({0, 7});
+  const auto end_only = mask_of({0});
+  BOOST_TEST(sampled(sampler, logits, params, {.allowed = both}) == 0);
+  for (const bool ignore_eos : {false, true}) {
+    params.ignore_eos = ignore_eos;
+    params.min_tokens = ignore_eos ? 0 : 5;
+    BOOST_TEST(sampled(sampler, logits, params, {.allowed = both}) == 7);
+    BOOST_TEST(sampled(sampler, logits, params, {.allowed = end_only}) == 0);
+  }
+  params.min_tokens = 5;
+  params.stop_token_ids = {0, 9};
+  BOOST_TEST(sampled(sampler, logits, params, {.allowed = end_only}) == 0);
+  BOOST_TEST(sampled(sampler, logits, params, {.allowed = mask_of({9})}) == 9);
+}
+
+BOOST_AUTO_TEST_CASE(a_mask_that_allows_nothing_is_an_error) {
+  Sampler sampler(100, {0});
+  const std::vector<uint32_t> none(4);
+  BOOST_TEST(fails_internally(sampler, random_logits(100, 1), {}, {.allowed = none}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

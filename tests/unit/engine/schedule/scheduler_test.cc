@@ -209,6 +209,48 @@ BOOST_AUTO_TEST_CASE(an_end_token_stops_unless_ignored_and_is_part_of_the_output
   BOOST_TEST(length.stop_token == -1);
 }
 
+// The scheduler only hands it on.
+struct FakeMatcher final : GrammarMatcher {
+  Status fill_mask(std::span<uint32_t>) override { return ok_status(); }
+  Status accept(TokenId) override { return ok_status(); }
+  [[nodiscard]] bool ended() const override { return false; }
+  [[nodiscard]] uint32_t accepted() const override { return 0; }
+};
+
+BOOST_AUTO_TEST_CASE(a_grammar_goes_with_the_slices_that_sample_and_its_end_ends_the_sequence) {
+  SchedulerOptions options = Bench::defaults();
+  options.step_tokens_max = 4;
+  Bench bench(options);
+  SequenceSpec spec;
+  spec.id = SequenceId{1};
+  spec.prompt = std::make_shared<const std::vector<TokenId>>(prompt_of(6));
+  SamplingParams params = at_most(9);
+  params.ignore_eos = true;
+  params.min_tokens = 5;
+  spec.params = std::make_shared<const SamplingParams>(params);
+  const auto grammar = std::make_shared<FakeMatcher>();
+  spec.grammar = grammar;
+  BOOST_TEST(bench.scheduler.add(std::move(spec)).ok());
+  const StepPlan chunk = bench.step();
+  BOOST_TEST(chunk.slices[0].grammar == nullptr);  // nothing is sampled yet
+  bench.finish(chunk);
+  const StepPlan plan = bench.step();
+  BOOST_TEST(plan.slices[0].grammar == grammar);
+  StepResult result;
+  result.number = plan.number;
+  SliceResult& slice = result.slices.emplace_back();
+  slice.sequence = SequenceId{1};
+  slice.sampled = slice.grammar_ended = true;
+  slice.token.token = kEnd;
+  bench.scheduler.on_step_result(std::move(result));
+  const Actions actions = bench.turn();
+  BOOST_REQUIRE(actions.emissions.size() == 1U);
+  BOOST_REQUIRE(actions.emissions[0].end.has_value());
+  BOOST_TEST((actions.emissions[0].end->reason == FinishReason::kStop));
+  BOOST_TEST(actions.emissions[0].end->stop_token == kEnd);
+  BOOST_TEST(bench.scheduler.idle());
+}
+
 BOOST_AUTO_TEST_CASE(a_stop_token_counts_only_after_min_tokens) {
   Bench bench;
   SamplingParams params = at_most(10);

@@ -26,6 +26,7 @@ struct RequestRules {
   uint32_t vocab_size = 0;
   uint32_t context_tokens = 0;
   RequestTemplates templates = RequestTemplates::kRefused;
+  uint32_t embedding_width = 0;
 };
 
 // The answer to whoever asks for any model while there is none: kUnavailable.

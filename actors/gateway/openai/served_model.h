@@ -26,6 +26,7 @@ struct ServedModel {
   // How the model calls tools and shows reasoning; nothing: as its template says.
   std::optional<ToolFormat> tool_format;
   std::optional<ReasoningFormat> reasoning_format;
+  uint32_t embedding_width = 0;  // values of a vector of /v1/embeddings
 
   [[nodiscard]] const ChatTemplate* template_for(bool has_tools) const {
     return has_tools && tool_template != nullptr ? tool_template : chat_template;

@@ -33,6 +33,10 @@ Result<std::shared_ptr<const DescribedModel>> DescribedModel::make(wire::Describ
   }
   TROUPE_ASSIGN_OR_RETURN(
       model->file_, GgufFile::from_header(std::move(message.header), "the model " + model->name_));
+  TROUPE_ASSIGN_OR_RETURN(const std::string_view architecture,
+                          model->file_->get_string("general.architecture"));
+  TROUPE_ASSIGN_OR_RETURN(model->embedding_width_,
+                          model->file_->get_u32(std::string(architecture) + ".embedding_length"));
   TROUPE_ASSIGN_OR_RETURN(const TokenizerSpec spec, tokenizer_spec_of(*model->file_));
   TROUPE_ASSIGN_OR_RETURN(model->tokenizer_, Tokenizer::create(spec));
   TROUPE_ASSIGN_OR_RETURN(model->chat_template_, chat_template_of(*model->file_));
@@ -40,8 +44,10 @@ Result<std::shared_ptr<const DescribedModel>> DescribedModel::make(wire::Describ
 }
 
 ServedModel DescribedModel::served(const std::string& name, int64_t created_unix_s) const {
-  return {name.empty() ? name_ : name, context_tokens_, created_unix_s, *tokenizer_,
-          chat_template_ ? &*chat_template_ : nullptr};
+  ServedModel served{name.empty() ? name_ : name, context_tokens_, created_unix_s, *tokenizer_,
+                     chat_template_ ? &*chat_template_ : nullptr};
+  served.embedding_width = embedding_width_;
+  return served;
 }
 
 }  // namespace troupe

@@ -32,6 +32,7 @@ class DescribedModel final {
 
   std::string name_, digest_;
   uint32_t context_tokens_ = 0;
+  uint32_t embedding_width_ = 0;
   std::unique_ptr<GgufFile> file_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> chat_template_;

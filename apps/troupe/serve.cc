@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <utility>
 
 #include "actors/gateway/http/http_frontend.h"
 #include "actors/gateway/openai/cluster_body.h"
@@ -60,8 +61,10 @@ Status serve(const ServeOptions& options) {
   const GatewayHealth health(cluster->gateway());
   RegistryMetrics metrics_page(metrics);
   ModelCatalogue models;
-  TROUPE_RETURN_IF_ERROR(models.add({name, loaded->context_tokens(), clock.unix_seconds(),
-                                     loaded->tokenizer(), loaded->chat_template()}));
+  ServedModel served{name, loaded->context_tokens(), clock.unix_seconds(), loaded->tokenizer(),
+                     loaded->chat_template()};
+  served.embedding_width = loaded->embedding_width();
+  TROUPE_RETURN_IF_ERROR(models.add(std::move(served)));
   FrontendLoad load(FrontendLimits{}, entropy_u64());
   HttpFrontendOptions http_options;
   http_options.version = TROUPE_VERSION;

@@ -10,8 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "actors/gateway/http/api_style.h"
 #include "actors/gateway/http/http_frontend.h"
 #include "actors/gateway/openai/api_error.h"
+#include "actors/gateway/responses/response_store.h"
 
 namespace troupe {
 
@@ -20,7 +22,8 @@ class Exchange;
 // The headers that are read or written by name.
 struct HttpHeaderNames {
   HttpHeaderNames();
-  kj::HttpHeaderId x_request_id, retry_after, allow, cache_control, x_accel_buffering, expect;
+  kj::HttpHeaderId x_request_id, request_id, retry_after, allow, cache_control, x_accel_buffering,
+      expect;
   kj::Own<kj::HttpHeaderTable> table;
 
  private:
@@ -40,6 +43,7 @@ struct HttpContext {
   HttpHeaderNames names;
 
   std::set<Exchange*> exchanges = {};  // being generated now
+  ResponseStore responses{};
   // Set before a response's headers are made: the connection is closed behind it.
   bool close_connection = false;
 };
@@ -52,6 +56,7 @@ struct HttpRequestFacts {
   uint64_t number = 0;
   TimePoint received{};
   bool head = false;  // only headers are sent
+  ApiStyle style = ApiStyle::kOpenAi;
 };
 
 [[nodiscard]] kj::HttpHeaders make_headers(const HttpContext& context,

@@ -29,6 +29,10 @@ Result<std::shared_ptr<const DescribedModel>> DescribedModel::make(
   }
   TROUPE_ASSIGN_OR_RETURN(
       model->file_, GgufFile::from_header(std::move(message.header), "the model " + file_name));
+  TROUPE_ASSIGN_OR_RETURN(const std::string_view architecture,
+                          model->file_->get_string("general.architecture"));
+  TROUPE_ASSIGN_OR_RETURN(model->embedding_width_,
+                          model->file_->get_u32(std::string(architecture) + ".embedding_length"));
   TROUPE_ASSIGN_OR_RETURN(const TokenizerSpec spec, tokenizer_spec_of(*model->file_));
   TROUPE_ASSIGN_OR_RETURN(model->tokenizer_, Tokenizer::create(spec));
   TROUPE_ASSIGN_OR_RETURN(model->templates_, ChatTemplates::choose(templates, *model->file_));
@@ -45,6 +49,7 @@ ServedModel DescribedModel::served(const std::string& name, const std::string& r
                   templates_.plain(),
                   templates_.with_tools(),
                   request_templates_};
+  out.embedding_width = embedding_width_;
   out.digest = digest_;
   out.root = root;
   return out;

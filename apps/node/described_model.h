@@ -34,6 +34,7 @@ class DescribedModel final {
   std::vector<std::string> names_;
   std::string digest_;
   uint32_t context_tokens_ = 0;
+  uint32_t embedding_width_ = 0;
   std::unique_ptr<GgufFile> file_;
   std::unique_ptr<Tokenizer> tokenizer_;
   ChatTemplates templates_;

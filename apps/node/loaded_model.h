@@ -41,6 +41,7 @@ class LoadedModel final {
   // Of a sequence, prompt and output: the model's or, where smaller, what was asked for or fits the
   // pool.
   [[nodiscard]] uint32_t context_tokens() const { return context_tokens_; }
+  [[nodiscard]] uint32_t embedding_width() const { return description_->config.width; }
   // Names the file's content (engine/model/model_digest.h).
   [[nodiscard]] const std::string& digest() const { return digest_; }
   // The file up to its tensors' data.

@@ -74,6 +74,7 @@ Status load_models(const ServeOptions& options, const Clock& clock, Models& mode
                          models.templates.back()->plain(),
                          models.templates.back()->with_tools(),
                          options.templates.request_templates()};
+      served.embedding_width = loaded->embedding_width();
       served.digest = loaded->digest();
       served.root = models.names[i][0];
       TROUPE_RETURN_IF_ERROR(models.catalogue.add(std::move(served)));

@@ -8,7 +8,7 @@ import unittest
 from cluster import Cluster
 from rpc_client import Connection, run
 from same_tokens_test import FIELDS, REQUESTS, one_by_one, together
-from server import Server, free_port
+from server import MODEL, Server, free_port
 
 SHAPES = {"1 mixed": {"prefill": 0, "decode": 1, "role": "mixed"},
           "1 + 1": {"prefill": 1, "decode": 1},
@@ -39,11 +39,23 @@ def by_rpc(port):
     return answers
 
 
+def vectors_and_scores(server):
+    """What is made of prompts without an output."""
+    prompts = [request["prompt"] for request in REQUESTS]
+    answers = [server.post("/v1/embeddings", {"model": MODEL, "input": prompts,
+                                              "pooling": pooling}).json()["data"]
+               for pooling in ("mean", "last")]
+    scores = server.post("/v1/score", {"model": MODEL, "prompt": prompts[0],
+                                       "continuations": [" yes", " no, not at all"]}).json()["data"]
+    return [*answers, scores]
+
+
 class ClusterTokensTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         with Server() as server:
             cls.reference = one_by_one(server)
+            cls.vectors = vectors_and_scores(server)
 
     def assert_same(self, answers, what):
         for i, (found, expected) in enumerate(zip(answers, self.reference)):
@@ -64,6 +76,7 @@ class ClusterTokensTest(unittest.TestCase):
             expected = [(answer["text"], [as_float(value) for value in answer["token_logprobs"]])
                         for answer in self.reference]
             self.assertEqual(by_rpc(rpc_port), expected, f"{name}, by RPC")
+            self.assertEqual(vectors_and_scores(cluster.router), self.vectors, name)
             cluster.wait_idle()
             hits = sum(worker.metric("vllm:prefix_cache_hits_total") for worker in cluster.workers)
             self.assertGreater(hits, 0, "the warm run found nothing in the caches")

@@ -22,6 +22,9 @@ class GoldenTest(unittest.TestCase):
             with self.subTest(path.name):
                 self.assertEqual(golden.compare(path), "")
 
+    def test_the_tables_of_fields_in_the_manual_are_those_of_the_code(self):
+        self.assertEqual(golden.compare_api(), "")
+
 
 if __name__ == "__main__":
     unittest.main()

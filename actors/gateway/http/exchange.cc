@@ -23,21 +23,10 @@ Exchange::~Exchange() noexcept {
   if (!ended_) log_request(context_, request_, "cancelled");
 }
 
-kj::Promise<void> Exchange::serve(PreparedRequest prepared) {
-  stream_ = prepared.body.stream;
-  const bool chat = prepared.body.api == Api::kChat;
-  const ServedModel& model = prepared.model->served();
-  RunIdentity identity;
-  identity.response_id = context_.load.response_id(chat ? "chatcmpl-" : "cmpl-", request_.number);
-  identity.label = request_.request_id;
-  identity.model = model.name;
-  identity.created_unix_s = context_.clock.unix_seconds();
-  identity.seed_default = context_.load.default_seed(request_.number);
-  answer_ = std::make_unique<JsonAnswer>(prepared.body, identity, model.tokenizer,
-                                         static_cast<JsonSink&>(*this));
-  run_ =
-      std::make_unique<GenerationRun>(std::move(prepared), identity, context_.generator, *answer_);
-  if (const Status status = run_->start(); !status.ok()) {
+kj::Promise<void> Exchange::serve(const PreparedAnswer& prepared) {
+  stream_ = prepared.stream;
+  answer_ = prepared.make(static_cast<JsonSink&>(*this));
+  if (const Status status = answer_->start(); !status.ok()) {
     ended_ = true;
     return send_error(context_, request_, response_, to_api_error(status));
   }
@@ -45,14 +34,12 @@ kj::Promise<void> Exchange::serve(PreparedRequest prepared) {
 }
 
 void Exchange::abort(const Status& status) {
-  if (run_ != nullptr) run_->abort(status);
+  if (answer_ != nullptr) answer_->abort(status);
 }
 
-void Exchange::on_event(std::string_view json) {
+void Exchange::on_named_event(std::string_view name, std::string_view json) {
   if (cut_) return;
-  pending_ += "data: ";
-  pending_ += json;
-  pending_ += "\n\n";
+  pending_ += event_frame(name, json);
   if (pending_.size() > context_.load.limits().pending_bytes_max) {
     cut_ = true;
     context_.load.metrics().cut_unread.Increment();
@@ -68,7 +55,7 @@ void Exchange::on_event(std::string_view json) {
 void Exchange::on_end(std::string body) {
   if (cut_) return;
   ended_ = true;
-  pending_ += stream_ ? "data: [DONE]\n\n" : std::move(body);
+  pending_ += stream_ ? end_frame(request_.style) : std::move(body);
   if (stream_) log_request(context_, request_, "200, streamed");
   wake();
 }
@@ -86,7 +73,7 @@ void Exchange::on_error(const Status& status) {
 
 void Exchange::append_error_event(const Status& status) {
   log_request(context_, request_, "error in the stream");
-  pending_ += "data: " + format_error(to_api_error(status)) + "\n\ndata: [DONE]\n\n";
+  pending_ += error_frame(request_.style, to_api_error(status), request_.request_id);
 }
 
 kj::Promise<void> Exchange::pump() {
@@ -115,8 +102,8 @@ kj::Promise<void> Exchange::wait_for_output() {
   kj::Promise<void> woken = kj::mv(pair.promise);
   if (stream_) {
     const kj::Duration silence = context_.load.limits().ping_interval.count() * kj::MILLISECONDS;
-    woken = woken.exclusiveJoin(
-        context_.timer.afterDelay(silence).then([this] { pending_ += ": ping\n\n"; }));
+    woken = woken.exclusiveJoin(context_.timer.afterDelay(silence).then(
+        [this] { pending_ += ping_frame(request_.style); }));
   }
   return woken.then([this] { return pump(); });
 }

@@ -4,6 +4,7 @@
 #include <kj/async.h>
 #include <kj/compat/http.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,9 +12,16 @@
 
 #include "actors/gateway/http/disconnect_watch.h"
 #include "actors/gateway/http/http_context.h"
-#include "actors/gateway/openai/json_answer.h"
+#include "actors/gateway/running_answer.h"
 
 namespace troupe {
+
+// A request that passed its checks and is ready to run.
+struct PreparedAnswer {
+  bool stream = false;
+  // Called once; the sink outlives what it returns.
+  std::function<std::unique_ptr<RunningAnswer>(JsonSink&)> make;
+};
 
 // Loop thread only. Destroying it at any time, which is what a client's leaving does, cancels the
 // generation. The status line is sent with the first event, so that a request that fails before it
@@ -28,12 +36,13 @@ class Exchange final : private JsonSink {
   Exchange& operator=(const Exchange&) = delete;
 
   // Resolves when the response is sent; rejects with DISCONNECTED when the client left or was cut.
-  [[nodiscard]] kj::Promise<void> serve(PreparedRequest prepared);
+  [[nodiscard]] kj::Promise<void> serve(const PreparedAnswer& prepared);
   // Ends the generation with an error to the client. For shutdown.
   void abort(const Status& status);
 
  private:
-  void on_event(std::string_view json) override;
+  void on_event(std::string_view json) override { on_named_event({}, json); }
+  void on_named_event(std::string_view name, std::string_view json) override;
   void on_end(std::string body) override;
   void on_error(const Status& status) override;
 
@@ -58,8 +67,7 @@ class Exchange final : private JsonSink {
   bool cut_ = false;
   kj::Own<kj::PromiseFulfiller<void>> wake_;
   kj::PromiseFulfillerPair<void> cut_promise_;
-  std::unique_ptr<JsonAnswer> answer_;
-  std::unique_ptr<GenerationRun> run_;  // last: its end may still call the sinks
+  std::unique_ptr<RunningAnswer> answer_;  // last: its end may still call the sink
 };
 
 }  // namespace troupe

@@ -57,6 +57,7 @@ HttpHeaderNames::HttpHeaderNames() : HttpHeaderNames(kj::HttpHeaderTable::Builde
 
 HttpHeaderNames::HttpHeaderNames(kj::HttpHeaderTable::Builder&& builder)
     : x_request_id(builder.add("X-Request-Id")),
+      request_id(builder.add("Request-Id")),
       retry_after(builder.add("Retry-After")),
       allow(builder.add("Allow")),
       cache_control(builder.add("Cache-Control")),
@@ -83,6 +84,9 @@ kj::HttpHeaders make_headers(const HttpContext& context, const HttpRequestFacts&
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, content_type);
   headers.set(context.names.x_request_id, kj::str(request.request_id.c_str()));
   add_cors(context, request, headers);
+  if (request.style == ApiStyle::kAnthropic) {
+    headers.set(context.names.request_id, kj::str(request.request_id.c_str()));
+  }
   return headers;
 }
 
@@ -121,7 +125,8 @@ kj::Promise<void> send_error(HttpContext& context, const HttpRequestFacts& reque
   if (error.retry_after_s > 0) {
     headers.set(context.names.retry_after, kj::str(error.retry_after_s));
   }
-  return send_response(context, request, response, error.http_status, headers, format_error(error));
+  return send_response(context, request, response, error.http_status, headers,
+                       error_body(request.style, error, request.request_id));
 }
 
 void log_request(const HttpContext& context, const HttpRequestFacts& request,

@@ -10,8 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "actors/gateway/http/api_style.h"
 #include "actors/gateway/http/http_frontend.h"
 #include "actors/gateway/openai/api_error.h"
+#include "actors/gateway/responses/response_store.h"
 
 namespace troupe {
 
@@ -20,7 +22,7 @@ class Exchange;
 // The headers that are read or written by name.
 struct HttpHeaderNames {
   HttpHeaderNames();
-  kj::HttpHeaderId x_request_id, retry_after, allow, cache_control, x_accel_buffering, expect,
+  kj::HttpHeaderId x_request_id, request_id, retry_after, allow, cache_control, x_accel_buffering, expect,
       authorization, x_api_key, www_authenticate, origin, vary, content_encoding, request_method,
       request_headers, allow_origin, allow_methods, allow_headers, expose_headers, max_age;
   kj::Own<kj::HttpHeaderTable> table;
@@ -42,6 +44,7 @@ struct HttpContext {
   HttpHeaderNames names;
 
   std::set<Exchange*> exchanges = {};  // being generated now
+  ResponseStore responses{};
   // Set before a response's headers are made: the connection is closed behind it.
   bool close_connection = false;
 };
@@ -55,6 +58,7 @@ struct HttpRequestFacts {
   TimePoint received{};
   bool head = false;             // only headers are sent
   std::string cors_origin = {};  // see allowed_origin()
+  ApiStyle style = ApiStyle::kOpenAi;
 };
 
 [[nodiscard]] kj::HttpHeaders make_headers(const HttpContext& context,

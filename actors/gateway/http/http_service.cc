@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "actors/gateway/http/body_reader.h"
+#include "actors/gateway/http/endpoints.h"
 #include "actors/gateway/http/exchange.h"
 #include "actors/gateway/http/http_access.h"
-#include "actors/gateway/openai/prepared_request.h"
+#include "actors/gateway/http/stored_responses.h"
 #include "actors/gateway/openai/request_limits.h"
 #include "actors/gateway/openai/service_bodies.h"
 #include "actors/gateway/text/escape.h"
@@ -20,12 +21,7 @@
 namespace troupe {
 
 enum class HttpService::Endpoint {
-  kChat,
-  kCompletions,
-  kTokenize,
-  kDetokenize,
   kModels,
-  kModel,
   kHealth,
   kCluster,
   kPing,
@@ -36,25 +32,19 @@ enum class HttpService::Endpoint {
 struct HttpService::Route {
   std::string_view path;
   Endpoint endpoint;
-  bool post;  // else GET and HEAD
 };
 
+// Those that take GET and HEAD; endpoints.h has those that take POST.
 const HttpService::Route HttpService::kRoutes[] = {
-    {"/v1/chat/completions", Endpoint::kChat, true},
-    {"/v1/completions", Endpoint::kCompletions, true},
-    {"/tokenize", Endpoint::kTokenize, true},
-    {"/detokenize", Endpoint::kDetokenize, true},
-    {"/v1/models", Endpoint::kModels, false},
-    {"/health", Endpoint::kHealth, false},
-    {"/cluster", Endpoint::kCluster, false},
-    {"/ping", Endpoint::kPing, false},
-    {"/metrics", Endpoint::kMetrics, false},
-    {"/version", Endpoint::kVersion, false},
+    {"/v1/models", Endpoint::kModels}, {"/health", Endpoint::kHealth},
+    {"/cluster", Endpoint::kCluster},  {"/ping", Endpoint::kPing},
+    {"/metrics", Endpoint::kMetrics},  {"/version", Endpoint::kVersion},
 };
 
 namespace {
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
+constexpr std::string_view kResponsePrefix = "/v1/responses/";
 
 ApiError make_error(uint32_t http_status, const char* code, std::string message) {
   return {http_status, "invalid_request_error",
@@ -111,6 +101,7 @@ HttpRequestFacts HttpService::make_facts(kj::HttpMethod method, kj::StringPtr ur
   facts.path = view(url).substr(0, view(url).find('?'));
   facts.head = method == kj::HttpMethod::HEAD;
   facts.received = context_.clock.now();
+  facts.style = style_of_path(facts.path);
   KJ_IF_MAYBE (id, headers.get(context_.names.x_request_id)) {
     if (is_usable_request_id(view(*id))) facts.request_id = view(*id);
   }
@@ -140,8 +131,12 @@ kj::Promise<void> HttpService::request(kj::HttpMethod method, kj::StringPtr url,
   if (facts.path.starts_with(kModelPrefix) && facts.path.size() > kModelPrefix.size() && reads) {
     return answer_model(facts, response);
   }
+  if (facts.path.starts_with(kResponsePrefix) && facts.path.size() > kResponsePrefix.size()) {
+    return answer_stored(facts, view(url), response);
+  }
+  const PostEndpoint* post = find_post_endpoint(facts.path);
   const Route* route = find_route(facts.path);
-  if (route == nullptr) {
+  if (post == nullptr && route == nullptr) {
     const std::string path = printable_excerpt(facts.path, kExcerptBytesMax);
     return send_error(context_, facts, response,
                       make_error(404, "not_found",
@@ -149,15 +144,18 @@ kj::Promise<void> HttpService::request(kj::HttpMethod method, kj::StringPtr url,
                                      " here; the API is under /v1, e.g. "
                                      "/v1/chat/completions"));
   }
-  if (route->post ? method != kj::HttpMethod::POST : !reads) {
-    return send_method_error(facts, *route, response);
+  if (post == nullptr) {
+    if (!reads) return send_method_error(facts, "GET, HEAD, OPTIONS", response);
+    return answer_get(route->endpoint, facts, response);
   }
-  if (!route->post) return answer_get(route->endpoint, facts, response);
+  if (method != kj::HttpMethod::POST) {
+    return send_method_error(facts, "POST, OPTIONS", response);
+  }
   if (const std::optional<ApiError> fault = check_body_header(context_, headers)) {
     return send_error(context_, facts, response, *fault);
   }
   const bool wants_continue = headers.get(context_.names.expect) != nullptr;
-  return read_and_answer(route->endpoint, std::move(facts), body, wants_continue, response);
+  return read_and_answer(*post, std::move(facts), body, wants_continue, response);
 }
 
 kj::Promise<void> HttpService::send_last_error(const Facts& facts, const ApiError& error,
@@ -179,21 +177,22 @@ const HttpService::Route* HttpService::find_route(std::string_view path) const {
 }
 
 std::string_view HttpService::allowed_methods(std::string_view path) const {
-  const bool model = path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size();
-  const Route* route = find_route(path);
-  if (model || (route != nullptr && !route->post)) return "GET, HEAD, OPTIONS";
-  return route == nullptr ? "GET, HEAD, POST, OPTIONS" : "POST, OPTIONS";
+  const auto below = [path](std::string_view prefix) {
+    return path.starts_with(prefix) && path.size() > prefix.size();
+  };
+  if (below(kResponsePrefix)) return "GET, DELETE, OPTIONS";
+  if (below(kModelPrefix) || find_route(path) != nullptr) return "GET, HEAD, OPTIONS";
+  return find_post_endpoint(path) != nullptr ? "POST, OPTIONS" : "GET, HEAD, POST, OPTIONS";
 }
 
-kj::Promise<void> HttpService::send_method_error(const Facts& facts, const Route& route,
+kj::Promise<void> HttpService::send_method_error(const Facts& facts, const char* allowed,
                                                  Response& response) {
-  const char* allowed = route.post ? "POST, OPTIONS" : "GET, HEAD, OPTIONS";
   kj::HttpHeaders headers = make_headers(context_, facts, "application/json");
   headers.set(context_.names.allow, allowed);
-  const ApiError error =
-      make_error(405, "method_not_allowed",
-                 std::string(route.path) + " takes " + allowed + "; got " + facts.method);
-  return send_response(context_, facts, response, 405, headers, format_error(error));
+  const ApiError error = make_error(405, "method_not_allowed",
+                                    facts.path + " takes " + allowed + "; got " + facts.method);
+  return send_response(context_, facts, response, 405, headers,
+                       error_body(facts.style, error, facts.request_id));
 }
 
 kj::Promise<void> HttpService::answer_get(Endpoint endpoint, const Facts& facts,
@@ -252,7 +251,16 @@ kj::Promise<void> HttpService::answer_model(const Facts& facts, Response& respon
                                    "\" does not exist here; GET /v1/models lists what does"));
 }
 
-kj::Promise<void> HttpService::read_and_answer(Endpoint endpoint, Facts facts,
+kj::Promise<void> HttpService::answer_stored(const Facts& facts, std::string_view url,
+                                             Response& response) {
+  StoredAnswer answer =
+      answer_stored_response(facts.method, url.substr(kResponsePrefix.size()), context_.responses);
+  if (answer.allow != nullptr) return send_method_error(facts, answer.allow, response);
+  if (answer.error) return send_error(context_, facts, response, *answer.error);
+  return send_json(context_, facts, response, std::move(answer.body));
+}
+
+kj::Promise<void> HttpService::read_and_answer(const PostEndpoint& endpoint, Facts facts,
                                                kj::AsyncInputStream& body, bool wants_continue,
                                                Response& response) {
   const FrontendLimits& limits = context_.load.limits();
@@ -271,7 +279,7 @@ kj::Promise<void> HttpService::read_and_answer(Endpoint endpoint, Facts facts,
       .then([this, &body, &limits] {
         return read_body(body, context_.timer, limits.body_bytes_max, limits.body_timeout);
       })
-      .then([this, endpoint, facts = std::move(facts), &response,
+      .then([this, &endpoint, facts = std::move(facts), &response,
              &limits](BodyResult read) mutable -> kj::Promise<void> {
         if (read.outcome == BodyResult::Outcome::kComplete) {
           return answer_post(endpoint, std::move(facts), read.body, response);
@@ -290,33 +298,20 @@ kj::Promise<void> HttpService::read_and_answer(Endpoint endpoint, Facts facts,
       });
 }
 
-kj::Promise<void> HttpService::answer_post(Endpoint endpoint, Facts facts, const std::string& body,
-                                           Response& response) {
-  if (endpoint == Endpoint::kChat || endpoint == Endpoint::kCompletions) {
-    return generate(endpoint, std::move(facts), body, response);
-  }
-  Result<std::string> answer =
-      endpoint == Endpoint::kTokenize
-          ? answer_tokenize(body, context_.models, context_.clock.unix_seconds())
-          : answer_detokenize(body, context_.models);
+kj::Promise<void> HttpService::answer_post(const PostEndpoint& endpoint, Facts facts,
+                                           const std::string& body, Response& response) {
+  if (endpoint.prepare != nullptr) return run(endpoint, std::move(facts), body, response);
+  Result<std::string> answer = endpoint.answer(context_, body);
   if (!answer.ok()) return send_error(context_, facts, response, to_api_error(answer.status()));
   return send_json(context_, facts, response, std::move(answer).value());
 }
 
-kj::Promise<void> HttpService::generate(Endpoint endpoint, Facts facts, const std::string& body,
-                                        Response& response) {
-  const std::span<const RequestRules> rules = context_.models.rules();
-  const auto prepare = [&]() -> Result<PreparedRequest> {
-    TROUPE_ASSIGN_OR_RETURN(GenerationBody parsed, endpoint == Endpoint::kChat
-                                                       ? parse_chat_body(body, rules)
-                                                       : parse_completions_body(body, rules));
-    const CataloguedModel& model = context_.models.at(parsed.model);
-    return prepare_request(std::move(parsed), model, context_.clock.unix_seconds());
-  };
+kj::Promise<void> HttpService::run(const PostEndpoint& endpoint, Facts facts,
+                                   const std::string& body, Response& response) {
   // Before anything is parsed, so that a refusal costs little.
   Result<LoadTicket> ticket = context_.load.begin_generation();
   if (!ticket.ok()) return send_error(context_, facts, response, to_api_error(ticket.status()));
-  Result<PreparedRequest> prepared = prepare();
+  const Result<PreparedAnswer> prepared = endpoint.prepare(context_, facts, body);
   if (!prepared.ok()) {
     return send_error(context_, facts, response, to_api_error(prepared.status()));
   }
@@ -326,7 +321,7 @@ kj::Promise<void> HttpService::generate(Endpoint endpoint, Facts facts, const st
   auto exchange =
       kj::heap<Exchange>(context_, std::move(facts), std::move(ticket).value(), response, *watch_);
   Exchange& running = *exchange;
-  return running.serve(std::move(prepared).value()).attach(kj::mv(exchange));
+  return running.serve(prepared.value()).attach(kj::mv(exchange));
 }
 
 }  // namespace troupe

@@ -48,7 +48,10 @@ Shape shape_of(StatusCode code) {
 
 ApiError to_api_error(const Status& status) {
   TROUPE_ASSERT(!status.ok(), status.message());
-  const Shape shape = shape_of(status.code());
+  Shape shape = shape_of(status.code());
+  if (status.code() == StatusCode::kNotFound && status.param() == "previous_response_id") {
+    shape.code = "previous_response_not_found";
+  }
   return {shape.http_status,
           shape.type,
           shape.code,

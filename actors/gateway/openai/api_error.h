@@ -21,7 +21,7 @@ struct ApiError {
 //   kInvalidArgument    400 invalid_request_error  invalid_value
 //   kUnsupported        400 invalid_request_error  unsupported_parameter
 //   kContextLength      400 invalid_request_error  context_length_exceeded
-//   kNotFound           404 invalid_request_error  model_not_found
+//   kNotFound           404 invalid_request_error  model_not_found, previous_response_not_found
 //   kResourceExhausted  429 rate_limit_error       overloaded         Retry-After: 1
 //   kUnavailable        503 service_unavailable    unavailable        Retry-After: 2
 //   kDeadlineExceeded   503 service_unavailable    deadline_exceeded  Retry-After: 2

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "actors/gateway/openai/common_fields.h"
+#include "actors/gateway/openai/field_tables.h"
 #include "actors/gateway/openai/known_fields.h"
 #include "actors/gateway/openai/messages.h"
 #include "actors/gateway/openai/request_limits.h"
@@ -87,6 +88,19 @@ constexpr KnownField kChatFields[] = {
     {"allowed_token_ids", kUnsupported},
     {"no_stop_trim", kUnsupported},
     {"return_hidden_states", kUnsupported},
+    {"truncate_prompt_tokens", kUnsupported, "vLLM's; a cut template is no conversation"},
+    {"thinking_token_budget", kUnsupported, "vLLM's"},
+    {"mm_processor_kwargs", kUnsupported, "vLLM's; text only"},
+    {"return_token_ids", kUnsupported, "vLLM's; `logprobs` and `/tokenize` tell tokens"},
+    {"return_tokens_as_token_ids", kUnsupported, "vLLM's"},
+    {"logprob_token_ids", kUnsupported, "vLLM's; `/v1/score` scores given tokens"},
+    {"length_penalty", kUnsupported, "vLLM's, for beam search"},
+    {"spaces_between_special_tokens", kUnsupported, "vLLM's"},
+    {"logits_processors", kUnsupported, "vLLM's; code is not taken from clients"},
+    {"repetition_detection", kUnsupported, "vLLM's"},
+    {"kv_transfer_params", kUnsupported, "vLLM's; the router decides where KV goes"},
+    {"vllm_xargs", kUnsupported, "vLLM's"},
+    {"request_id", kUnsupported, "vLLM's; send the header `X-Request-Id`"},
 };
 
 Status check_modalities(const FieldReader& fields) {
@@ -110,6 +124,10 @@ Status parse_chat_logprobs(const FieldReader& fields, SamplingParams& out) {
 }
 
 }  // namespace
+
+std::span<const KnownField> chat_fields() {
+  return kChatFields;
+}
 
 Result<GenerationBody> parse_chat_body(std::string_view body,
                                        std::span<const RequestRules> models) {

@@ -91,11 +91,7 @@ Status check_fixed_fields(const FieldReader& fields) {
                   std::string(name) + " must be true: reasoning is never left out or held back",
                   name);
   }
-  if (const Json* value = fields.find("priority"); value != nullptr && *value != 0) {
-    return Status(StatusCode::kUnsupported,
-                  "priority must be 0: this server has one class of requests", "priority");
-  }
-  return ok_status();
+  return check_priority(fields);
 }
 
 // The newer name wins; both are checked.
@@ -169,15 +165,25 @@ Status parse_common(const FieldReader& fields, const RequestRules& rules, Genera
   TROUPE_RETURN_IF_ERROR(fields.read("include_stop_str_in_output", include_stop));
   out.stop_text = include_stop ? StopText::kInclude : StopText::kExclude;
   TROUPE_RETURN_IF_ERROR(parse_stream_options(fields, out));
-  TROUPE_RETURN_IF_ERROR(fields.read("cache_salt", out.cache_salt));
-  if (fields.has("cache_salt") &&
-      (out.cache_salt.empty() || out.cache_salt.size() > kCacheSaltBytesMax)) {
-    return bad_value("cache_salt",
-                     "must have 1 to " + std::to_string(kCacheSaltBytesMax) + " bytes",
-                     *fields.find("cache_salt"));
-  }
+  TROUPE_RETURN_IF_ERROR(parse_cache_salt(fields, out.cache_salt));
   TROUPE_RETURN_IF_ERROR(parse_structured_fields(fields, out.sampling.grammar));
   return check_fixed_fields(fields);
+}
+
+Status parse_cache_salt(const FieldReader& fields, std::string& out) {
+  TROUPE_RETURN_IF_ERROR(fields.read("cache_salt", out));
+  if (!fields.has("cache_salt") || (!out.empty() && out.size() <= kCacheSaltBytesMax)) {
+    return ok_status();
+  }
+  return bad_value("cache_salt", "must have 1 to " + std::to_string(kCacheSaltBytesMax) + " bytes",
+                   *fields.find("cache_salt"));
+}
+
+Status check_priority(const FieldReader& fields) {
+  const Json* value = fields.find("priority");
+  if (value == nullptr || *value == 0) return ok_status();
+  return {StatusCode::kUnsupported, "priority must be 0: this server has one class of requests",
+          "priority"};
 }
 
 Result<std::vector<TokenId>> parse_token_array(const Json& array, const std::string& path,

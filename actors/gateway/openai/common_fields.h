@@ -28,6 +28,10 @@ enum class ModelField { kRequired, kOptionalIfOne };
 [[nodiscard]] Status parse_common(const FieldReader& fields, const RequestRules& rules,
                                   GenerationBody& out);
 
+// cache_salt and priority, which all endpoints that compute have.
+[[nodiscard]] Status parse_cache_salt(const FieldReader& fields, std::string& out);
+[[nodiscard]] Status check_priority(const FieldReader& fields);
+
 // An array of ids, each in the model's vocabulary; `path` names it in errors.
 [[nodiscard]] Result<std::vector<TokenId>> parse_token_array(const nlohmann::ordered_json& array,
                                                              const std::string& path,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "actors/gateway/openai/common_fields.h"
+#include "actors/gateway/openai/field_tables.h"
 #include "actors/gateway/openai/known_fields.h"
 #include "actors/gateway/openai/request_limits.h"
 #include "engine/sample/validate.h"
@@ -61,6 +62,18 @@ constexpr KnownField kCompletionsFields[] = {
     {"use_beam_search", kUnsupported},
     {"bad_words", kUnsupported},
     {"allowed_token_ids", kUnsupported},
+    {"prompt_embeds", kUnsupported, "vLLM's; prompts are text or tokens"},
+    {"add_special_tokens", kUnsupported, "vLLM's; send token ids for a prompt without begin token"},
+    {"return_token_ids", kUnsupported, "vLLM's; `logprobs` and `/tokenize` tell tokens"},
+    {"return_tokens_as_token_ids", kUnsupported, "vLLM's"},
+    {"logprob_token_ids", kUnsupported, "vLLM's; `/v1/score` scores given tokens"},
+    {"length_penalty", kUnsupported, "vLLM's, for beam search"},
+    {"spaces_between_special_tokens", kUnsupported, "vLLM's"},
+    {"logits_processors", kUnsupported, "vLLM's; code is not taken from clients"},
+    {"repetition_detection", kUnsupported, "vLLM's"},
+    {"kv_transfer_params", kUnsupported, "vLLM's; the router decides where KV goes"},
+    {"vllm_xargs", kUnsupported, "vLLM's"},
+    {"request_id", kUnsupported, "vLLM's; send the header `X-Request-Id`"},
     {"tools", kUnsupported},
     {"tool_choice", kUnsupported},
     {"no_stop_trim", kUnsupported},
@@ -132,6 +145,10 @@ Status parse_completions_only(const FieldReader& fields, GenerationBody& out) {
 }
 
 }  // namespace
+
+std::span<const KnownField> completions_fields() {
+  return kCompletionsFields;
+}
 
 Result<GenerationBody> parse_completions_body(std::string_view body,
                                               std::span<const RequestRules> models) {

@@ -11,20 +11,9 @@
 #include "actors/gateway/openai/generation_run.h"
 #include "actors/gateway/openai/logprobs_format.h"
 #include "actors/gateway/openai/response_format.h"
+#include "actors/gateway/running_answer.h"
 
 namespace troupe {
-
-// Called while the run's sink is being called; see RunSink. After on_end or on_error nothing more
-// comes.
-class JsonSink {
- public:
-  virtual ~JsonSink() = default;
-  // The payload of one server-sent event; only for a streamed request.
-  virtual void on_event(std::string_view json) = 0;
-  // `body` is the whole answer, or empty for a streamed request, whose events have all been given.
-  virtual void on_end(std::string body) = 0;
-  virtual void on_error(const Status& status) = 0;
-};
 
 class JsonAnswer final : public RunSink {
  public:

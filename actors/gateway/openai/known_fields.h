@@ -19,6 +19,7 @@ enum class FieldUse {
 struct KnownField {
   std::string_view name;
   FieldUse use = FieldUse::kUsed;
+  std::string_view note = {};  // for docs/api.md: one line of Markdown, in our own words
 };
 
 // Checks every field of `object`, whose path is `prefix` ("" or "a.b."). Only the first fault is

@@ -74,6 +74,12 @@ std::string LogprobsFormat::take() {
          std::exchange(offsets_, {}) + "]}";
 }
 
+std::string LogprobsFormat::take_entries() {
+  TROUPE_ASSERT(api_ == Api::kChat, count_);
+  count_ = 0;
+  return std::exchange(tokens_, {});
+}
+
 void LogprobsFormat::append_chat(const SampledToken& token) {
   if (count_++ > 0) tokens_ += ',';
   tokens_ += '{';

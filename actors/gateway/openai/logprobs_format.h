@@ -32,6 +32,8 @@ class LogprobsFormat final {
   [[nodiscard]] bool empty() const { return count_ == 0; }
   // The object with what was collected since the last take().
   [[nodiscard]] std::string take();
+  // Of a chat: the elements of "content", joined by commas, since the last take.
+  [[nodiscard]] std::string take_entries();
 
  private:
   void append_chat(const SampledToken& token);

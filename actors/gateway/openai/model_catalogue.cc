@@ -30,7 +30,8 @@ Status ModelCatalogue::add(ServedModel model, std::shared_ptr<const void> owner)
   models_.push_back(std::make_unique<CataloguedModel>(std::move(model), std::move(owner)));
   const ServedModel& served = models_.back()->served();
   rules_.push_back({served.name, static_cast<uint32_t>(served.tokenizer.vocab_size()),
-                    served.context_tokens, served.request_templates, served.digest});
+                    served.context_tokens, served.request_templates, served.embedding_width,
+                    served.digest});
   TROUPE_ASSERT(rules_.size() == models_.size(), rules_.size(), models_.size());
   return ok_status();
 }

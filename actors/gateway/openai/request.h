@@ -26,6 +26,7 @@ struct RequestRules {
   uint32_t vocab_size = 0;
   uint32_t context_tokens = 0;
   RequestTemplates templates = RequestTemplates::kRefused;
+  uint32_t embedding_width = 0;
   std::string_view digest = {};  // rows with the same digest are names of one model
 };
 

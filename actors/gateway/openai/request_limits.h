@@ -20,7 +20,13 @@ inline constexpr size_t kStopBytesMax = 1024;       // of one stop string
 inline constexpr uint64_t kBiasCopiesMax = uint64_t{1} << 20;
 inline constexpr size_t kCacheSaltBytesMax = 256;
 inline constexpr uint32_t kCompletionTokensDefault = 16;  // max_tokens of /v1/completions
-inline constexpr size_t kErrorBytesMax = 1024;            // of an error message
-inline constexpr size_t kExcerptBytesMax = 64;            // of foreign text quoted in one
+// Inputs of one embeddings request, and continuations of one score request.
+inline constexpr size_t kEmbeddingInputsMax = 2048;
+inline constexpr size_t kContinuationsMax = 1024;
+// Tokens of all inputs of such a request together: what it may hold in memory and occupy others.
+inline constexpr size_t kPromptBatchTokensMax = size_t{1} << 19;
+inline constexpr size_t kPromptsAtOnce = 64;    // of one such request, at the workers
+inline constexpr size_t kErrorBytesMax = 1024;  // of an error message
+inline constexpr size_t kExcerptBytesMax = 64;  // of foreign text quoted in one
 
 }  // namespace troupe

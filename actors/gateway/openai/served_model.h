@@ -26,6 +26,7 @@ struct ServedModel {
   // How the model calls tools and shows reasoning; nothing: as its template says.
   std::optional<ToolFormat> tool_format;
   std::optional<ReasoningFormat> reasoning_format;
+  uint32_t embedding_width = 0;  // values of a vector of /v1/embeddings
   // Names the model itself, for routers and workers: its other names have the same digest.
   std::string digest = {};
   std::string root = {};  // the first of its names; empty: this one

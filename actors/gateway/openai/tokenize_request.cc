@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "actors/gateway/openai/common_fields.h"
+#include "actors/gateway/openai/field_tables.h"
 #include "actors/gateway/openai/known_fields.h"
 #include "actors/gateway/openai/messages.h"
 #include "actors/gateway/openai/tool_fields.h"
@@ -35,6 +36,14 @@ constexpr const char* kChatFields[] = {"tools", "chat_template", "chat_template_
 constexpr KnownField kDetokenizeFields[] = {{"model"}, {"tokens"}};
 
 }  // namespace
+
+std::span<const KnownField> tokenize_fields() {
+  return kTokenizeFields;
+}
+
+std::span<const KnownField> detokenize_fields() {
+  return kDetokenizeFields;
+}
 
 Result<TokenizeBody> parse_tokenize_body(std::string_view body,
                                          std::span<const RequestRules> models) {

@@ -1,8 +1,11 @@
 #include "actors/gateway/text/escape.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
 
+#include "base/assert.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace troupe {
@@ -75,6 +78,14 @@ void append_json_string(std::string& out, std::string_view text) {
   }
   out.append(text, run, text.size() - run);
   out += '"';
+}
+
+void append_json_number(std::string& out, float value) {
+  TROUPE_ASSERT(std::isfinite(value), value);
+  char buffer[32];
+  const auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
+  TROUPE_ASSERT(result.ec == std::errc(), value);
+  out.append(buffer, result.ptr);
 }
 
 }  // namespace troupe

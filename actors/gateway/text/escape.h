@@ -17,4 +17,7 @@ namespace troupe {
 // Appends `text`, which is UTF-8, as a JSON string with its quotes.
 void append_json_string(std::string& out, std::string_view text);
 
+// Appends a finite number: the shortest text from which the same float is read.
+void append_json_number(std::string& out, float value);
+
 }  // namespace troupe

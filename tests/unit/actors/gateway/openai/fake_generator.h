@@ -72,6 +72,9 @@ class FakeGenerator final : public Generator {
   void scores(uint64_t id, const std::vector<SampledToken>& scores) {
     if (entry(id).listener != nullptr) entry(id).listener->on_prompt_scores(scores);
   }
+  void embedding(uint64_t id, const std::vector<float>& values) {
+    if (entry(id).listener != nullptr) entry(id).listener->on_embedding(0, values);
+  }
   void finish(uint64_t id, FinishReason reason, uint32_t choice = 0, uint32_t cached_tokens = 0) {
     if (!is_open(id, choice)) return;
     Entry& e = entry(id);

@@ -12,9 +12,9 @@
 namespace troupe {
 
 // {"id","object":"list","created","model","data":[…],"usage"} with one {"object":"score","index",
-// "logprob","token_count","is_greedy","tokens","token_ids","token_logprobs"} for each continuation. `logprob` is the sum of
-// `token_logprobs`, added in double precision in their order; `is_greedy`: each token is the most
-// probable one at its place.
+// "logprob","token_count","is_greedy","tokens","token_ids","token_logprobs"} for each continuation.
+// `logprob` is the sum of `token_logprobs`, added in double precision in their order; `is_greedy`:
+// each token is the most probable one at its place.
 class ScoreAnswer final : public RunningAnswer {
  public:
   // All references outlive the answer.

@@ -19,13 +19,14 @@ std::string member(const char* name, std::string_view text) {
   return out;
 }
 
-std::string usage_text(const UsageTotals& totals, uint64_t reasoning_tokens) {
+std::string usage_text(const UsageTotals& totals) {
   const uint64_t all = totals.prompt_tokens + totals.completion_tokens;
   return "{\"input_tokens\":" + std::to_string(totals.prompt_tokens) +
          ",\"input_tokens_details\":{\"cached_tokens\":" +
          std::to_string(totals.cached_tokens.value_or(0)) +
          "},\"output_tokens\":" + std::to_string(totals.completion_tokens) +
-         ",\"output_tokens_details\":{\"reasoning_tokens\":" + std::to_string(reasoning_tokens) +
+         ",\"output_tokens_details\":{\"reasoning_tokens\":" +
+         std::to_string(totals.reasoning_tokens.value_or(0)) +
          "},\"total_tokens\":" + std::to_string(all) + "}";
 }
 
@@ -89,8 +90,6 @@ void ResponsesAnswer::on_delta(const ChoiceDelta& delta, const GenerationRun& /*
   TROUPE_ASSERT(delta.index == 0, delta.index);
   begin();
   const bool has_text = has_kind(delta.parts, AnswerPartKind::kText);
-  if (!has_text && has_kind(delta.parts, AnswerPartKind::kReasoning))
-    reasoning_tokens_ += delta.tokens.size();
   // Those of tokens that are no text (calls, reasoning, an end token before any) are not shown.
   const bool in_message = is_open_ && items_.back().kind == OutputKind::kMessage;
   std::string logprobs = has_text || in_message ? new_logprobs(delta) : std::string();
@@ -219,7 +218,7 @@ std::string ResponsesAnswer::object(std::string_view status, std::string_view er
 void ResponsesAnswer::on_end(const UsageTotals& totals) {
   TROUPE_ASSERT(begun_ && !is_open_, items_.size());
   const char* status = incomplete_ ? "incomplete" : "completed";
-  std::string body = object(status, "null", usage_text(totals, reasoning_tokens_));
+  std::string body = object(status, "null", usage_text(totals));
   send(std::string("response.") + status, ",\"response\":" + body);
   keep(body);
   sink_.on_end(stream_ ? std::string() : std::move(body));

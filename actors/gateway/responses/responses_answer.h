@@ -59,7 +59,6 @@ class ResponsesAnswer final : public RunSink {
   bool incomplete_ = false;
   std::vector<OutputItem> items_;
   std::string done_;  // the finished items, joined by commas
-  uint64_t reasoning_tokens_ = 0;
 };
 
 }  // namespace troupe

@@ -43,7 +43,10 @@ struct Fixture {
                       .stop_string = stop_string},
                      *run);
   }
-  void end() { answer->on_end({.prompt_tokens = 7, .completion_tokens = 3, .cached_tokens = 2}); }
+  void end() {
+    answer->on_end(
+        {.prompt_tokens = 7, .completion_tokens = 3, .reasoning_tokens = {}, .cached_tokens = 2});
+  }
 };
 
 const std::vector<AnswerPart> kEverything = {{AnswerPartKind::kReasoning, 0, "hm", ""},

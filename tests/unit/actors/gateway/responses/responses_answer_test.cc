@@ -47,7 +47,10 @@ struct Fixture {
                       .stop_string = {}},
                      *run);
   }
-  void end() { answer->on_end({.prompt_tokens = 7, .completion_tokens = 3, .cached_tokens = 2}); }
+  void end() {
+    answer->on_end(
+        {.prompt_tokens = 7, .completion_tokens = 3, .reasoning_tokens = {}, .cached_tokens = 2});
+  }
 };
 
 AnswerPart text(const char* piece) {

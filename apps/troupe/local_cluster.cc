@@ -67,6 +67,7 @@ Status LocalCluster::spawn(const EngineOptions& options, const Clock& clock,
   decode.scheduler.end_tokens = loaded_.tokenizer().end_tokens();
   decode.scheduler.step_tokens_max = options.step_tokens_max;
   decode.scheduler.running_max = options.running_max;
+  decode.scheduler.guesses_max = guesses_max(options);
   const caf::actor device = spawn_device(*system_, loaded_.executor());
   const caf::actor manager = spawn_kv_cache_manager(*system_, loaded_.kv_cache_manager(), metrics);
   decode_ =

@@ -134,6 +134,8 @@ void Executor::check_slice(const StepSlice& slice) const {
   TROUPE_ASSERT(slice.position + slice.tokens.size() <= slice.blocks.size() * kBlockTokens,
                 slice.sequence, slice.position, slice.tokens.size(), slice.blocks.size());
   TROUPE_ASSERT(slice.params != nullptr || !(slice.sample || slice.score_prompt), slice.sequence);
+  TROUPE_ASSERT(slice.guesses < slice.tokens.size() && (slice.sample || slice.guesses == 0),
+                slice.sequence, slice.guesses, slice.tokens.size());
   if (slice.pooling) {
     const size_t sums = slice.pooling->sums.size();
     TROUPE_ASSERT(slice.pooling->first < slice.tokens.size(), slice.sequence, slice.pooling->first);
@@ -159,11 +161,11 @@ void Executor::collect_rows(const StepPlan& plan) {
     slices_.push_back({first, rows, slice.position, slice.blocks});
     tokens_.insert(tokens_.end(), slice.tokens.begin(), slice.tokens.end());
     for (uint32_t r = 0; r < rows; ++r) {
-      const bool last = r + 1 == rows;
-      const TokenId next = last ? slice.next_token : slice.tokens[r + 1];
+      const TokenId next = r + 1 == rows ? slice.next_token : slice.tokens[r + 1];
       const LogitsRow row{.row = first + r,
                           .slice = s,
-                          .sample = last && slice.sample,
+                          .sample = slice.sample && r + slice.guesses + 1 >= rows,
+                          .index = r,
                           .score = slice.score_prompt && r >= slice.score_first ? next : -1};
       if (row.sample || row.score >= 0) wanted_.push_back(row);
       if (slice.pooling && r >= slice.pooling->first) pooled_.push_back({first + r, s});
@@ -229,18 +231,29 @@ void Executor::use_logits(const StepPlan& plan, const LogitsRow& wanted,
     else
       out.status = scored.status();
   }
-  if (!wanted.sample || !out.status.ok()) return;
-  auto sampled = sampler_.sample(logits, *slice.params,
-                                 {.position = slice.position + slice.tokens.size(),
-                                  .history = slice.history,
-                                  .prompt_tokens = slice.prompt_tokens,
-                                  .output_tokens = slice.output_tokens});
-  if (!sampled.ok()) {
-    out.status = sampled.status();
-    return;
+  if (wanted.sample && out.status.ok() && samples_after(slice, wanted.index, out.sampled))
+    sample(slice, logits, out);
+}
+
+void Executor::sample(const StepSlice& slice, std::span<const float> logits, SliceResult& out) {
+  const auto right = static_cast<uint32_t>(out.sampled.size());  // guesses
+  std::span<const TokenId> history = slice.history;
+  if (right > 0 && !history.empty()) {
+    history_.assign(history.begin(), history.end());
+    for (const SampledToken& guess : out.sampled) history_.push_back(guess.token);
+    history = history_;
   }
-  out.sampled = true;
-  out.token = std::move(sampled).value();
+  auto sampled =
+      sampler_.sample(logits, *slice.params,
+                      {.position = slice.position + slice.tokens.size() - slice.guesses + right,
+                       .history = history,
+                       .prompt_tokens = slice.prompt_tokens,
+                       .output_tokens = slice.output_tokens + right});
+  if (sampled.ok())
+    out.sampled.push_back(std::move(sampled).value());
+  else if (right == 0)
+    out.status = sampled.status();
+  // Otherwise the tokens so far are good; the next step fails, in its own name.
 }
 
 }  // namespace troupe

@@ -69,6 +69,7 @@ class Executor {
     uint32_t row = 0;
     uint32_t slice = 0;
     bool sample = false;
+    uint32_t index = 0;  // of its token in the slice
     TokenId score = -1;  // >= 0: the token whose log-probability is asked for
   };
 
@@ -91,6 +92,7 @@ class Executor {
   [[nodiscard]] Status pool_group(size_t first, size_t count, StepResult& result);
   void use_logits(const StepPlan& plan, const LogitsRow& wanted, std::span<const float> logits,
                   StepResult& result);
+  void sample(const StepSlice& slice, std::span<const float> logits, SliceResult& out);
 
   Backend& backend_;
   const LlamaModel& model_;
@@ -104,6 +106,7 @@ class Executor {
   std::vector<TokenId> tokens_;
   std::vector<BatchSlice> slices_;
   std::vector<LogitsRow> wanted_;
+  std::vector<TokenId> history_;   // of a slice, with its right guesses
   std::vector<PooledRow> pooled_;  // by slice, then by position
 };
 

@@ -30,9 +30,8 @@ void NgramDrafter::append(TokenId token) {
 }
 
 std::vector<TokenId> NgramDrafter::draft(size_t most) const {
-  if (tokens_.size() < kDraftMatchTokens) return {};
+  if (!has_draft()) return {};
   const size_t place = before_.back();
-  if (place == 0) return {};
   TROUPE_ASSERT(place < tokens_.size() && same_run(place, tokens_.size()), place, tokens_.size());
   std::vector<TokenId> out;
   // Where the place overlaps the end, the guess goes on with what it has guessed so far.

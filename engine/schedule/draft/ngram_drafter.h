@@ -25,6 +25,7 @@ class NgramDrafter final {
 
   [[nodiscard]] size_t size() const { return tokens_.size(); }
 
+  [[nodiscard]] bool has_draft() const { return !before_.empty() && before_.back() != 0; }
   // What followed the latest earlier place of the last kDraftMatchTokens tokens, at most `most`
   // tokens; empty where they are new. The place may overlap the end: a repeated phrase is guessed
   // to be repeated again.

@@ -29,12 +29,17 @@ struct SlicePooling {
 struct StepSlice {
   SequenceId sequence;
   std::vector<TokenId> tokens;  // to compute now; never empty
-  uint32_t position = 0;        // of tokens[0] in the sequence; KV of [0, position) is in `blocks`
+  // How many of them, at the end, are guesses at what will be sampled. A token is sampled after the
+  // last one before them, and after each guess as long as the guesses turn out right.
+  uint32_t guesses = 0;   // below tokens.size(); 0 unless `sample`
+  uint32_t position = 0;  // of tokens[0] in the sequence; KV of [0, position) is in `blocks`
   std::vector<BlockIndex> blocks;  // block i holds positions [16 i, 16 i + 16); covers all tokens
-  // True for the slice that ends the known tokens: a next token is sampled from its last logits.
+  // True for the slice that ends the known tokens: a next token is sampled from the logits of the
+  // last one.
   bool sample = false;
   // Tokens so far (prompt + output) and how many of them are prompt; set only when the sampler
-  // needs them (penalties). The sampled token stands at index position + tokens.size().
+  // needs them (penalties). The first sampled token stands at index position + tokens.size() −
+  // guesses.
   std::vector<TokenId> history;
   uint32_t prompt_tokens = 0;
   uint32_t output_tokens = 0;  // sampled so far, for min_tokens
@@ -89,12 +94,22 @@ struct StepPlan {
 struct SliceResult {
   SequenceId sequence;
   Status status;  // not ok: no token could be chosen (the logits hold NaN); end the sequence
-  bool sampled = false;
-  bool grammar_ended = false;  // the token ends the answer, whatever the parameters say
-  SampledToken token;          // when sampled
+  // When asked to sample: one token, and one more for each guess that is right, with those before
+  // it. The last one may be a right guess or what was sampled instead of a wrong one.
+  std::vector<SampledToken> sampled;
+  bool grammar_ended = false;  // the last of them ends the answer, whatever the parameters say
   std::vector<SampledToken> prompt_scores;  // one per scored prompt token, in order
   std::vector<double> pooled;               // with pooling: [width], the sums up to the slice's end
 };
+
+// Whether, after `sampled`, a token is to be sampled from the logits of slice.tokens[index]: it is
+// the last known one, or a guess that has turned out right. Ask in the order of the tokens.
+[[nodiscard]] inline bool samples_after(const StepSlice& slice, size_t index,
+                                        const std::vector<SampledToken>& sampled) {
+  const size_t first = slice.tokens.size() - 1 - slice.guesses;
+  if (!slice.sample || index < first || sampled.size() != index - first) return false;
+  return index == first || sampled.back().token == slice.tokens[index];
+}
 
 struct StepResult {
   uint64_t number = 0;

@@ -125,14 +125,15 @@ SliceResult SimDevice::read(const StepSlice& slice) {
       result.pooled.resize(1);
       result.pooled[0] += SimModel::row(sum);
     }
+    if (i >= slice.position && samples_after(slice, i - slice.position, result.sampled)) {
+      const auto right = static_cast<uint32_t>(result.sampled.size());
+      result.sampled.push_back(
+          options_.model.sample(sum, *slice.params, slice.output_tokens + right));
+    }
     if (!slice.score_prompt || i < slice.position + slice.score_first) continue;
     const uint32_t next = i + 1 - slice.position;
     const TokenId token = next < slice.tokens.size() ? slice.tokens[next] : slice.next_token;
     if (token >= 0) result.prompt_scores.push_back(options_.model.score(sum, token));
-  }
-  if (slice.sample) {
-    result.sampled = true;
-    result.token = options_.model.sample(sum, *slice.params, slice.output_tokens);
   }
   return result;
 }

@@ -288,8 +288,13 @@ void DecodeCore::report_gauges() {
   const SchedulerStats stats = scheduler_.stats();
   metrics_.requests_running.Set(stats.running);
   metrics_.requests_waiting.Set(stats.waiting + held_sequences());
-  metrics_.preemptions.Increment(static_cast<double>(stats.preemptions - preemptions_reported_));
-  preemptions_reported_ = stats.preemptions;
+  const auto count = [](prometheus::Counter& counter, uint64_t now, uint64_t& reported) {
+    counter.Increment(static_cast<double>(now - std::exchange(reported, now)));
+  };
+  count(metrics_.preemptions, stats.preemptions, reported_.preemptions);
+  count(metrics_.spec_drafts, stats.drafts, reported_.drafts);
+  count(metrics_.spec_draft_tokens, stats.guessed_tokens, reported_.guessed_tokens);
+  count(metrics_.spec_accepted_tokens, stats.right_tokens, reported_.right_tokens);
 }
 
 void DecodeCore::check_invariants() const {

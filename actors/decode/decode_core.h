@@ -159,7 +159,7 @@ class DecodeCore {
   bool draining_ = false;
   uint64_t step_number_ = 0;  // of the latest step that came back, and its stamps
   TimePoint device_started_{}, device_finished_{};
-  uint64_t preemptions_reported_ = 0;
+  SchedulerStats reported_;  // what the counters have been told of
 };
 
 }  // namespace troupe

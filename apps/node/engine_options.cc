@@ -33,6 +33,12 @@ void add_compute_settings(Settings& settings, EngineOptions& options) {
   settings.add(
       {.name = "max-running", .help = "Sequences in the batch at once", .least = 1, .most = 65536},
       &options.running_max);
+  settings.add(
+      {.name = "speculation",
+       .help = "Guess tokens from the sequence's own text and check them, where that pays; "
+               "the tokens stay the same",
+       .choices = {"auto", "off"}},
+      &options.speculation);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/config/settings.h"
 #include "base/limits.h"
+#include "engine/schedule/draft/draft_pace.h"
 #include "engine/schedule/limits.h"
 
 namespace troupe {
@@ -22,8 +23,14 @@ struct EngineOptions {
   uint32_t context_tokens = 0;   // 0: the model's
   uint32_t step_tokens_max = kStepTokensDefault;
   uint32_t running_max = kRunningSequencesMax;
+  std::string speculation = "auto";  // or "off"
   uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;
 };
+
+// SchedulerOptions::guesses_max of these options.
+[[nodiscard]] inline uint32_t guesses_max(const EngineOptions& options) {
+  return options.speculation == "off" ? 0 : kDraftTokensMax;
+}
 
 // Declares a setting for each of them but requests_in_flight_max, which is a router's.
 void add_engine_settings(Settings& settings, EngineOptions& options);

@@ -63,6 +63,7 @@ SchedulerOptions WorkerParts::scheduler(const EngineOptions& options) const {
   scheduler.end_tokens = loaded_.tokenizer().end_tokens();
   scheduler.step_tokens_max = options.step_tokens_max;
   scheduler.running_max = options.running_max;
+  scheduler.guesses_max = guesses_max(options);
   return scheduler;
 }
 

@@ -98,6 +98,7 @@ Status LocalCluster::spawn_worker(const EngineOptions& options, const LocalModel
   decode.scheduler.end_tokens = loaded.tokenizer().end_tokens();
   decode.scheduler.step_tokens_max = options.step_tokens_max;
   decode.scheduler.running_max = options.running_max;
+  decode.scheduler.guesses_max = guesses_max(options);
   const caf::actor device = spawn_device(*system_, loaded.executor());
   const caf::actor manager = spawn_kv_cache_manager(*system_, loaded.kv_cache_manager(), metrics);
   return bind(endpoint, spawn_decode(

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/node/chat_templates.h"
 #include "apps/node/answer_options.h"
+#include "apps/node/chat_templates.h"
 #include "apps/node/engine_options.h"
 #include "apps/node/frontend_options.h"
 #include "troupe/status.h"

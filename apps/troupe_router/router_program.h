@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "apps/node/answer_options.h"
 #include "apps/node/chat_templates.h"
 #include "apps/node/frontend_options.h"
-#include "apps/node/answer_options.h"
 #include "apps/node/node_options.h"
 #include "base/limits.h"
 #include "troupe/status.h"

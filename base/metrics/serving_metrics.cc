@@ -52,6 +52,11 @@ ServingMetrics::ServingMetrics(const std::string& model_name)
           counter("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.")),
       preemptions(counter("vllm:num_preemptions_total",
                           "Times that a sequence gave back blocks for others.")),
+      spec_drafts(counter("vllm:spec_decode_num_drafts_total",
+                          "Times that a sequence's next tokens were guessed.")),
+      spec_draft_tokens(counter("vllm:spec_decode_num_draft_tokens_total", "Tokens guessed.")),
+      spec_accepted_tokens(counter("vllm:spec_decode_num_accepted_tokens_total",
+                                   "Guessed tokens that were right.")),
       iteration_tokens(
           histogram("vllm:iteration_tokens_total", "Tokens computed in one step.", kStepTokens)),
       kv_imports_whole(counter("troupe_kv_imports_total", kImportsHelp, {{"result", "whole"}})),

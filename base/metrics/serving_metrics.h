@@ -63,6 +63,9 @@ class ServingMetrics final {
   prometheus::Counter& prefix_cache_queries;  // in tokens
   prometheus::Counter& prefix_cache_hits;     // in tokens
   prometheus::Counter& preemptions;
+  prometheus::Counter& spec_drafts;           // guesses made for one step of a sequence
+  prometheus::Counter& spec_draft_tokens;     // their tokens
+  prometheus::Counter& spec_accepted_tokens;  // and those that were right
   prometheus::Histogram& iteration_tokens;
   prometheus::Counter& kv_imports_whole;  // prompts whose KV came from another worker …
   prometheus::Counter& kv_imports_cut;    // … or only a part of it, or nothing

@@ -52,9 +52,8 @@ StepResult result_of(const StepPlan& plan, TimePoint now) {
   for (const StepSlice& slice : plan.slices) {
     SliceResult& out = result.slices.emplace_back();
     out.sequence = slice.sequence;
-    out.sampled = slice.sample;
     const auto position = slice.position + static_cast<TokenId>(slice.tokens.size());
-    if (slice.sample) out.token.token = kFirstToken + position % kTokens;
+    if (slice.sample) out.sampled = {{.token = kFirstToken + position % kTokens}};
   }
   result.started = result.finished = now;
   return result;

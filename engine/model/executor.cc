@@ -135,6 +135,8 @@ void Executor::check_slice(const StepSlice& slice) const {
   TROUPE_ASSERT(slice.position + slice.tokens.size() <= slice.blocks.size() * kBlockTokens,
                 slice.sequence, slice.position, slice.tokens.size(), slice.blocks.size());
   TROUPE_ASSERT(slice.params != nullptr || !(slice.sample || slice.score_prompt), slice.sequence);
+  TROUPE_ASSERT(slice.guesses < slice.tokens.size() && (slice.sample || slice.guesses == 0),
+                slice.sequence, slice.guesses, slice.tokens.size());
   if (slice.pooling) {
     const size_t sums = slice.pooling->sums.size();
     TROUPE_ASSERT(slice.pooling->first < slice.tokens.size(), slice.sequence, slice.pooling->first);
@@ -160,11 +162,11 @@ void Executor::collect_rows(const StepPlan& plan) {
     slices_.push_back({first, rows, slice.position, slice.blocks});
     tokens_.insert(tokens_.end(), slice.tokens.begin(), slice.tokens.end());
     for (uint32_t r = 0; r < rows; ++r) {
-      const bool last = r + 1 == rows;
-      const TokenId next = last ? slice.next_token : slice.tokens[r + 1];
+      const TokenId next = r + 1 == rows ? slice.next_token : slice.tokens[r + 1];
       const LogitsRow row{.row = first + r,
                           .slice = s,
-                          .sample = last && slice.sample,
+                          .sample = slice.sample && r + slice.guesses + 1 >= rows,
+                          .index = r,
                           .score = slice.score_prompt && r >= slice.score_first ? next : -1};
       if (row.sample || row.score >= 0) wanted_.push_back(row);
       if (slice.pooling && r >= slice.pooling->first) pooled_.push_back({first + r, s});
@@ -230,35 +232,50 @@ void Executor::use_logits(const StepPlan& plan, const LogitsRow& wanted,
     else
       out.status = scored.status();
   }
-  if (!wanted.sample || !out.status.ok()) return;
+  if (wanted.sample && out.status.ok() && samples_after(slice, wanted.index, out.sampled))
+    sample(slice, logits, out);
+}
+
+void Executor::sample(const StepSlice& slice, std::span<const float> logits, SliceResult& out) {
+  if (out.grammar_ended) return;
+  const auto right = static_cast<uint32_t>(out.sampled.size());  // guesses
+  std::span<const TokenId> history = slice.history;
+  if (right > 0 && !history.empty()) {
+    history_.assign(history.begin(), history.end());
+    for (const SampledToken& guess : out.sampled) history_.push_back(guess.token);
+    history = history_;
+  }
   const TimePoint start = clock_.now();
-  if (slice.grammar != nullptr) out.status = fill_mask(slice);
-  if (!out.status.ok()) return;
+  const Status masked = slice.grammar != nullptr ? fill_mask(slice, right) : ok_status();
   const TimePoint filled = clock_.now();
-  auto sampled =
-      sampler_.sample(logits, *slice.params,
-                      {.position = slice.position + slice.tokens.size(),
-                       .history = slice.history,
-                       .prompt_tokens = slice.prompt_tokens,
-                       .output_tokens = slice.output_tokens,
-                       .allowed = slice.grammar != nullptr ? std::span<const uint32_t>(mask_)
-                                                           : std::span<const uint32_t>()});
+  auto sampled = masked.ok() ? sampler_.sample(logits, *slice.params,
+                                               {.position = slice.position + slice.tokens.size() -
+                                                            slice.guesses + right,
+                                                .history = history,
+                                                .prompt_tokens = slice.prompt_tokens,
+                                                .output_tokens = slice.output_tokens + right,
+                                                .allowed = allowed_of(slice)})
+                             : Result<SampledToken>(masked);
   if (!sampled.ok()) {
-    out.status = sampled.status();
+    // After a right guess the tokens so far are good; the next step fails, in its own name.
+    if (right == 0) out.status = sampled.status();
     return;
   }
   if (slice.grammar != nullptr)
     out.status = follow(*slice.grammar, sampled->token, filled - start, out);
-  if (!out.status.ok()) return;
-  out.sampled = true;
-  out.token = std::move(sampled).value();
+  if (out.status.ok()) out.sampled.push_back(std::move(sampled).value());
 }
 
-// What the grammar allows after the output so far, into mask_.
-Status Executor::fill_mask(const StepSlice& slice) {
+std::span<const uint32_t> Executor::allowed_of(const StepSlice& slice) const {
+  if (slice.grammar == nullptr) return {};
+  return mask_;
+}
+
+// What the grammar allows after the output so far and `right` guesses, into mask_.
+Status Executor::fill_mask(const StepSlice& slice, uint32_t right) {
   GrammarMatcher& grammar = *slice.grammar;
-  TROUPE_ASSERT(grammar.accepted() == slice.output_tokens && !grammar.ended(), slice.sequence,
-                grammar.accepted(), slice.output_tokens);
+  TROUPE_ASSERT(grammar.accepted() == slice.output_tokens + right && !grammar.ended(),
+                slice.sequence, grammar.accepted(), slice.output_tokens, right);
   mask_.resize(mask_words(model_.config().vocab));
   TROUPE_RETURN_IF_ERROR(grammar.fill_mask(mask_));
   const bool is_empty =

@@ -70,6 +70,7 @@ class Executor {
     uint32_t row = 0;
     uint32_t slice = 0;
     bool sample = false;
+    uint32_t index = 0;  // of its token in the slice
     TokenId score = -1;  // >= 0: the token whose log-probability is asked for
   };
 
@@ -90,11 +91,13 @@ class Executor {
   [[nodiscard]] Status pool(const StepPlan& plan, StepResult& result);
   // Adds the rows of pooled_[first, first + count) to their slices' sums, in this order.
   [[nodiscard]] Status pool_group(size_t first, size_t count, StepResult& result);
-  [[nodiscard]] Status fill_mask(const StepSlice& slice);
+  [[nodiscard]] Status fill_mask(const StepSlice& slice, uint32_t right);
+  [[nodiscard]] std::span<const uint32_t> allowed_of(const StepSlice& slice) const;
   [[nodiscard]] Status follow(GrammarMatcher& grammar, TokenId token, Duration filling,
                               SliceResult& out);
   void use_logits(const StepPlan& plan, const LogitsRow& wanted, std::span<const float> logits,
                   StepResult& result);
+  void sample(const StepSlice& slice, std::span<const float> logits, SliceResult& out);
 
   Backend& backend_;
   const DecoderModel& model_;
@@ -109,6 +112,7 @@ class Executor {
   std::vector<BatchSlice> slices_;
   std::vector<LogitsRow> wanted_;
   std::vector<uint32_t> mask_;     // of the grammar of the row being sampled
+  std::vector<TokenId> history_;   // of a slice, with its right guesses
   std::vector<PooledRow> pooled_;  // by slice, then by position
 };
 

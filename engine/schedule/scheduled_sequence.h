@@ -2,6 +2,8 @@
 // What the scheduler knows of one sequence. Private to the scheduler's own files.
 
 #include "base/assert.h"
+#include "engine/schedule/draft/draft_pace.h"
+#include "engine/schedule/draft/ngram_drafter.h"
 #include "engine/schedule/scheduler.h"
 
 namespace troupe {
@@ -22,6 +24,8 @@ struct Scheduler::Sequence {
   uint32_t computed = 0;
   uint32_t in_flight = 0;
   bool sample_in_flight = false;
+  NgramDrafter drafter;  // holds prompt and output as soon as it is first asked
+  DraftPace pace;
   std::vector<BlockIndex> blocks;
   std::optional<StepPlan::BlockCopy> copy;  // to be made in its next step
   bool commit_due = false;                  // the copy's source waits to be let go

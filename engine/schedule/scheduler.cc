@@ -232,6 +232,7 @@ void Scheduler::on_step_result(StepResult result) {
   step_in_flight_.reset();
   const std::vector<SliceInFlight> planned = std::exchange(slices_in_flight_, {});
   TROUPE_ASSERT(result.slices.size() == planned.size(), result.slices.size(), planned.size());
+  learn_row_cost(planned, result);
   ++stats_.steps;
   KvCommit commit;
   std::vector<Sequence*> leaving;
@@ -252,8 +253,10 @@ void Scheduler::on_step_result(StepResult result) {
 void Scheduler::accept_slice(const SliceInFlight& planned, SliceResult&& slice, Sequence& sequence,
                              KvCommit& commit) {
   TROUPE_ASSERT(slice.sequence == planned.sequence, slice.sequence, planned.sequence);
-  TROUPE_ASSERT(slice.sampled == planned.sample || !slice.status.ok(), slice.sequence,
-                slice.sampled);
+  const size_t sampled = slice.sampled.size();
+  TROUPE_ASSERT(!slice.status.ok() || (sampled >= (planned.sample ? 1U : 0U) &&
+                                       sampled <= (planned.sample ? planned.guesses + 1U : 0U)),
+                slice.sequence, sampled, planned.guesses);
   TROUPE_ASSERT(sequence.in_flight == planned.tokens, slice.sequence, sequence.in_flight);
   sequence.computed += std::exchange(sequence.in_flight, 0);
   sequence.sample_in_flight = false;
@@ -264,15 +267,16 @@ void Scheduler::accept_slice(const SliceInFlight& planned, SliceResult&& slice, 
     sequence.ended = true;
     return;
   }
-  add_commit(sequence, commit);
-  if (sequence.cancelled) return;
+  if (sequence.cancelled) return add_commit(sequence, commit);
   if (!slice.prompt_scores.empty()) accept_scores(sequence, std::move(slice.prompt_scores));
   if (!slice.pooled.empty()) {
     TROUPE_ASSERT(sequence.computed > sequence.pooled_rows, sequence.spec.id, sequence.computed);
     sequence.pooled = std::move(slice.pooled);
     sequence.pooled_rows = sequence.computed;
   }
-  if (slice.sampled) return accept_token(sequence, std::move(slice));
+  if (sampled > 0) accept_tokens(planned, std::move(slice), sequence);
+  add_commit(sequence, commit);
+  if (sampled > 0) return;
   if (sequence.spec.params->max_tokens == 0 && sequence.computed == sequence.known())
     finish_prompt_only(sequence);
 }
@@ -299,18 +303,49 @@ void Scheduler::accept_scores(Sequence& sequence, std::vector<SampledToken>&& sc
   TROUPE_ASSERT(sequence.scores < sequence.prompt_tokens(), sequence.spec.id, sequence.scores);
 }
 
-void Scheduler::accept_token(Sequence& sequence, SliceResult&& slice) {
+// All but the last one are guesses, so their KV stands; that of wrong guesses is overwritten.
+void Scheduler::accept_tokens(const SliceInFlight& planned, SliceResult&& slice,
+                              Sequence& sequence) {
+  std::vector<SampledToken>& sampled = slice.sampled;
+  if (planned.guesses > 0) {
+    const auto right = static_cast<uint32_t>(sampled.size()) - 1;
+    sequence.pace.on_result(planned.guesses, right);
+    ++stats_.drafts;
+    stats_.guessed_tokens += planned.guesses;
+    stats_.right_tokens += right;
+  }
+  for (size_t i = 0; i < sampled.size() && !sequence.ended; ++i) {
+    // What was guessed past the end is of no interest.
+    const bool ends = slice.grammar_ended && i + 1 == sampled.size();
+    accept_token(sequence, std::move(sampled[i]), ends);
+  }
+  sequence.computed = sequence.known() - 1;
+}
+
+// From steps in which everyone decodes: a chunk of a prompt costs otherwise.
+void Scheduler::learn_row_cost(const std::vector<SliceInFlight>& planned,
+                               const StepResult& result) {
+  uint32_t rows = 0;
+  for (const SliceInFlight& slice : planned) {
+    if (!slice.sample || slice.tokens != 1) return;
+    rows += 1 + slice.guesses;
+  }
+  row_cost_.on_step(rows, std::chrono::duration<double>(result.finished - result.started).count());
+}
+
+// `grammar_ended`: the token ends the answer, whatever the parameters say.
+void Scheduler::accept_token(Sequence& sequence, SampledToken&& sampled, bool grammar_ended) {
   const SamplingParams& params = *sequence.spec.params;
   TROUPE_ASSERT(!sequence.scoring(), sequence.spec.id, sequence.scores);
   if (sequence.output.empty()) stats_.prompt_tokens += sequence.prompt_tokens();
-  const TokenId token = slice.token.token;
+  const TokenId token = sampled.token;
   sequence.output.push_back(token);
   ++stats_.generated_tokens;
-  emission_of(sequence).tokens.push_back(std::move(slice.token));
+  emission_of(sequence).tokens.push_back(std::move(sampled));
   const size_t outputs = sequence.output.size();
   const bool is_stop = (!params.ignore_eos && contains(options_.end_tokens, token)) ||
                        contains(params.stop_token_ids, token);
-  if (slice.grammar_ended || (is_stop && outputs > params.min_tokens))
+  if (grammar_ended || (is_stop && outputs > params.min_tokens))
     end(sequence, FinishReason::kStop, token);
   else if (outputs >= params.max_tokens || sequence.known() >= options_.context_tokens)
     end(sequence, FinishReason::kLength, -1);

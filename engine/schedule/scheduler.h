@@ -28,6 +28,7 @@
 #include "engine/finish_reason.h"
 #include "engine/kv/kv_messages.h"
 #include "engine/sample/sampling_params.h"
+#include "engine/schedule/draft/draft_pace.h"
 #include "engine/schedule/limits.h"
 #include "engine/step.h"
 #include "troupe/status.h"
@@ -46,6 +47,9 @@ struct SchedulerOptions {
   // arrival. Since a newcomer's deadline is not before its arrival, one that waited `ageing` is
   // ahead of every newcomer. Without deadlines this is first come, first served.
   Duration ageing = std::chrono::seconds(30);
+  // Guess what decoding sequences go on with, and let a step check the guesses: the same tokens in
+  // fewer steps. As many as pay, see draft/draft_pace.h; 0: none.
+  uint32_t guesses_max = kDraftTokensMax;
 };
 
 struct SequenceSpec {
@@ -111,6 +115,9 @@ struct SchedulerStats {
   uint64_t prompt_tokens = 0;  // computed or reused, once per sequence
   uint64_t generated_tokens = 0;
   uint64_t steps = 0;
+  uint64_t drafts = 0;          // guesses made for a step of a sequence, …
+  uint64_t guessed_tokens = 0;  // … their tokens, …
+  uint64_t right_tokens = 0;    // … and how many of these were right
 };
 
 class Scheduler {
@@ -160,6 +167,7 @@ class Scheduler {
   struct SliceInFlight {
     SequenceId sequence;
     uint32_t tokens = 0;
+    uint32_t guesses = 0;  // after them
     bool sample = false;
   };
 
@@ -174,7 +182,9 @@ class Scheduler {
   void accept_slice(const SliceInFlight& planned, SliceResult&& slice, Sequence& sequence,
                     KvCommit& commit);
   void accept_scores(Sequence& sequence, std::vector<SampledToken>&& scores);
-  void accept_token(Sequence& sequence, SliceResult&& slice);
+  void accept_tokens(const SliceInFlight& planned, SliceResult&& slice, Sequence& sequence);
+  void accept_token(Sequence& sequence, SampledToken&& token, bool grammar_ended);
+  void learn_row_cost(const std::vector<SliceInFlight>& planned, const StepResult& result);
   void finish_prompt_only(Sequence& sequence);
   void add_commit(Sequence& sequence, KvCommit& commit);
 
@@ -188,7 +198,10 @@ class Scheduler {
   void start_import(Sequence& sequence);
   void plan_step();
   static void add_pooling(const Sequence& sequence, uint32_t end, StepSlice& slice);
-  void add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan);
+  void plan_decoding(uint32_t& budget, StepPlan& plan);
+  [[nodiscard]] std::vector<TokenId> guess(Sequence& sequence, uint32_t rows, uint32_t budget);
+  void add_slice(Sequence& sequence, uint32_t tokens, const std::vector<TokenId>& guesses,
+                 StepPlan& plan);
 
   const SchedulerOptions options_;
   std::unordered_map<SequenceId, std::unique_ptr<Sequence>> sequences_;
@@ -204,6 +217,7 @@ class Scheduler {
   uint32_t reserves_outstanding_ = 0;
   uint64_t extends_sent_ = 0;      // numbers of the last one sent …
   uint64_t extends_answered_ = 0;  // … and of the last one answered or given up
+  RowCost row_cost_;
   Actions actions_;
   SchedulerStats stats_;
 };

@@ -105,7 +105,8 @@ void Scheduler::ask_extends() {
     // Everything known when it was admitted has its place already.
     if (sequence->computed + sequence->in_flight + 1 < known) continue;
     const uint32_t most = kv_tokens_max(sequence->spec);
-    const uint32_t blocks = blocks_for(std::min(known + kExtendAheadTokens - 1, most));
+    const uint32_t ahead = std::max(kExtendAheadTokens, options_.guesses_max);
+    const uint32_t blocks = blocks_for(std::min(known + ahead - 1, most));
     if (blocks <= sequence->blocks.size() || blocks <= sequence->extend_asked) continue;
     if (sequence->refused_epoch == give_back_epoch_) continue;
     sequence->extend_asked = blocks;
@@ -159,22 +160,14 @@ void Scheduler::plan_step() {
   StepPlan plan;
   plan.slices.reserve(running_.size());
   uint32_t budget = options_.step_tokens_max;
-  // Those who decode first: one token each, and a client is reading along.
-  for (const auto& [rank, sequence] : running_) {
-    if (budget == 0) break;
-    if (sequence->importing || sequence->cancelled) continue;
-    if (sequence->known() - sequence->computed != 1) continue;
-    if (sequence->computed >= sequence->capacity()) continue;  // misses this step
-    add_slice(*sequence, 1, plan);
-    --budget;
-  }
+  plan_decoding(budget, plan);
   for (const auto& [rank, sequence] : running_) {
     if (budget == 0) break;
     if (sequence->in_flight > 0 || sequence->importing || sequence->cancelled) continue;
     const uint32_t end = std::min(sequence->known(), sequence->capacity());
     if (end <= sequence->computed) continue;
     const uint32_t tokens = std::min(end - sequence->computed, budget);
-    add_slice(*sequence, tokens, plan);
+    add_slice(*sequence, tokens, {}, plan);
     budget -= tokens;
   }
   if (plan.slices.empty()) return;
@@ -195,7 +188,47 @@ void Scheduler::add_pooling(const Sequence& sequence, uint32_t end, StepSlice& s
   }
 }
 
-void Scheduler::add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan) {
+// Those who decode come first: one token each, and a client is reading along. What is left of the
+// budget then may be spent on guesses.
+void Scheduler::plan_decoding(uint32_t& budget, StepPlan& plan) {
+  std::vector<Sequence*> decoding;
+  for (const auto& [rank, sequence] : running_) {
+    if (decoding.size() == budget) break;
+    if (sequence->importing || sequence->cancelled) continue;
+    if (sequence->known() - sequence->computed != 1) continue;
+    if (sequence->computed >= sequence->capacity()) continue;  // misses this step
+    decoding.push_back(sequence);
+  }
+  const auto rows = static_cast<uint32_t>(decoding.size());
+  budget -= rows;
+  for (Sequence* sequence : decoding) {
+    const std::vector<TokenId> guesses = guess(*sequence, rows, budget);
+    budget -= static_cast<uint32_t>(guesses.size());
+    add_slice(*sequence, 1, guesses, plan);
+  }
+}
+
+// For a sequence among `rows` that decode. A row costs all of them time, and a right guess saves
+// one of them a step.
+std::vector<TokenId> Scheduler::guess(Sequence& sequence, uint32_t rows, uint32_t budget) {
+  if (options_.guesses_max == 0 || sequence.output.empty()) return {};
+  const double cost = row_cost_.of(rows) * rows;
+  if (cost >= 1.0) return {};
+  // Each guess leaves room for the token that is sampled after it.
+  const uint32_t room = std::min(kv_tokens_max(sequence.spec), sequence.capacity());
+  TROUPE_ASSERT(room > sequence.computed, sequence.spec.id, room, sequence.computed);
+  const uint32_t most = std::min({options_.guesses_max, budget, room - sequence.computed - 1});
+  if (most == 0) return {};
+  NgramDrafter& drafter = sequence.drafter;
+  while (drafter.size() < sequence.known()) {
+    drafter.append(sequence.token(static_cast<uint32_t>(drafter.size())));
+  }
+  if (!drafter.has_draft()) return {};
+  return drafter.draft(std::min(most, sequence.pace.next_length(cost)));
+}
+
+void Scheduler::add_slice(Sequence& sequence, uint32_t tokens, const std::vector<TokenId>& guesses,
+                          StepPlan& plan) {
   const uint32_t begin = sequence.computed;
   const uint32_t end = begin + tokens;
   TROUPE_ASSERT(tokens > 0 && end <= sequence.known(), sequence.spec.id, begin, end);
@@ -207,7 +240,11 @@ void Scheduler::add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan) {
   slice.position = begin;
   slice.tokens.reserve(tokens);
   for (uint32_t i = begin; i < end; ++i) slice.tokens.push_back(sequence.token(i));
-  slice.blocks.assign(sequence.blocks.begin(), sequence.blocks.begin() + blocks_for(end));
+  slice.tokens.insert(slice.tokens.end(), guesses.begin(), guesses.end());
+  slice.guesses = static_cast<uint32_t>(guesses.size());
+  const uint32_t covered = end + slice.guesses;
+  TROUPE_ASSERT(covered <= sequence.capacity(), sequence.spec.id, covered, sequence.capacity());
+  slice.blocks.assign(sequence.blocks.begin(), sequence.blocks.begin() + blocks_for(covered));
   slice.sample = end == sequence.known() && params.max_tokens > 0;
   slice.prompt_tokens = prompt;
   slice.output_tokens = static_cast<uint32_t>(sequence.output.size());
@@ -229,8 +266,10 @@ void Scheduler::add_slice(Sequence& sequence, uint32_t tokens, StepPlan& plan) {
   }
   sequence.in_flight = tokens;
   sequence.sample_in_flight = slice.sample;
-  slices_in_flight_.push_back(
-      {.sequence = slice.sequence, .tokens = tokens, .sample = slice.sample});
+  slices_in_flight_.push_back({.sequence = slice.sequence,
+                               .tokens = tokens,
+                               .guesses = slice.guesses,
+                               .sample = slice.sample});
 }
 
 }  // namespace troupe

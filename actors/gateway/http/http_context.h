@@ -22,9 +22,10 @@ class Exchange;
 // The headers that are read or written by name.
 struct HttpHeaderNames {
   HttpHeaderNames();
-  kj::HttpHeaderId x_request_id, request_id, retry_after, allow, cache_control, x_accel_buffering, expect,
-      authorization, x_api_key, www_authenticate, origin, vary, content_encoding, request_method,
-      request_headers, allow_origin, allow_methods, allow_headers, expose_headers, max_age;
+  kj::HttpHeaderId x_request_id, request_id, retry_after, allow, cache_control, x_accel_buffering,
+      expect, authorization, x_api_key, www_authenticate, origin, vary, content_encoding,
+      request_method, request_headers, allow_origin, allow_methods, allow_headers, expose_headers,
+      max_age;
   kj::Own<kj::HttpHeaderTable> table;
 
  private:

@@ -103,11 +103,11 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
     ++open_connections_;
     auto ending = kj::heap<EndingStream>(kj::mv(connection));
     auto& stream = *ending;
-    connections_->add(
-        server_->listenHttpCleanDrain(stream)
-            .then([this, &stream](bool) { return linger(stream); })
-            .attach(kj::mv(ending),
-                    kj::defer([this, ticket = std::move(*ticket)] { --open_connections_; })));
+    connections_->add(server_->listenHttpCleanDrain(stream)
+                          .then([this, &stream](bool) { return linger(stream); })
+                          .attach(kj::mv(ending), kj::defer([this, ticket = std::move(*ticket)] {
+                                    --open_connections_;
+                                  })));
   }
 
   // Closing while the client still sends would reset the connection, and the client might never

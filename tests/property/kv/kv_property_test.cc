@@ -59,12 +59,13 @@ WorldOptions draw_world(TestRng& rng) {
   options.scheduler.step_tokens_max = kBudgets[rng.below(8)];
   options.scheduler.running_max = rng.chance(30) ? rng.between(1, 3) : 16;
   options.scheduler.passes_max = rng.between(0, 4);
+  if (rng.chance(30)) options.scheduler.guesses_max = rng.between(0, 2);
   return options;
 }
 
 struct Seen {
   uint64_t preemptions = 0, evictions = 0, hits = 0, copies = 0, ended = 0, refused = 0,
-           cancelled = 0, deferred = 0;
+           cancelled = 0, deferred = 0, guesses = 0, right = 0;
 };
 
 void run_seed(uint64_t seed, Seen& seen) {
@@ -112,6 +113,8 @@ void run_seed(uint64_t seed, Seen& seen) {
   BOOST_TEST_REQUIRE(left == 0U);
   world.run();
   seen.preemptions += world.scheduler().stats().preemptions;
+  seen.guesses += world.scheduler().stats().guessed_tokens;
+  seen.right += world.scheduler().stats().right_tokens;
   seen.evictions += world.manager().stats().evictions;
   seen.hits += world.manager().stats().prefix_hit_tokens;
   seen.copies += world.device().copies();
@@ -131,13 +134,16 @@ BOOST_AUTO_TEST_CASE(any_interleaving_gives_every_request_the_tokens_it_would_ge
                               << seen.refused << ", preemptions " << seen.preemptions
                               << ", evictions " << seen.evictions << ", hit tokens " << seen.hits
                               << ", copies " << seen.copies << ", turns with a deferred reserve "
-                              << seen.deferred);
+                              << seen.deferred << ", guessed tokens " << seen.guesses << ", right "
+                              << seen.right);
   // The traffic reaches what it is there to test.
   BOOST_TEST(seen.preemptions > 1000U);
   BOOST_TEST(seen.evictions > 1000U);
   BOOST_TEST(seen.hits > 10'000U);
   BOOST_TEST(seen.copies > 100U);
   BOOST_TEST(seen.deferred > 1000U);
+  BOOST_TEST(seen.right > 1000U);
+  BOOST_TEST(seen.guesses > seen.right + 1000U);
   BOOST_TEST(seen.cancelled > 100U);
   BOOST_TEST(seen.refused > 100U);
 }

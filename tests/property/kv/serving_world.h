@@ -33,6 +33,7 @@ class TestRng {
 // A pretended model: what follows from a prefix.
 namespace fake_model {
 inline constexpr uint32_t kVocabulary = 40;
+inline constexpr uint64_t kRepetitiveSeed = 2;
 inline constexpr TokenId kEnd = 0;
 // KV of one token from the sum over the KV before it.
 uint64_t kv(uint64_t sum_before, TokenId token, uint32_t position);

@@ -44,8 +44,9 @@ caf::behavior counting_device(caf::event_based_actor* self) {
     for (const StepSlice& slice : step.plan->slices) {
       SliceResult& out = result.slices.emplace_back();
       out.sequence = slice.sequence;
-      out.sampled = slice.sample;
-      out.token.token = static_cast<TokenId>(1000 + slice.position + slice.tokens.size());
+      if (!slice.sample) continue;
+      const size_t position = slice.position + slice.tokens.size();
+      out.sampled = {{.token = static_cast<TokenId>(1000 + position)}};
     }
     self->send(caf::actor_cast<caf::actor>(self->current_sender()),
                DeviceStepDone{std::make_shared<const Result<StepResult>>(std::move(result))});

@@ -46,8 +46,9 @@ struct Fixture final : WorkerPorts {
     for (const StepSlice& slice : plan.slices) {
       SliceResult& out = result.slices.emplace_back();
       out.sequence = slice.sequence;
-      out.sampled = slice.sample;
-      out.token.token = static_cast<TokenId>(100 + slice.position + slice.tokens.size());
+      if (!slice.sample) continue;
+      const size_t position = slice.position + slice.tokens.size();
+      out.sampled = {{.token = static_cast<TokenId>(100 + position)}};
     }
     return result;
   }

@@ -61,8 +61,7 @@ class PretendedDevice {
       uint64_t all = 0;
       for (uint32_t l = 0; l < kLayers; ++l)
         all = mix(all, sum(slice, l, slice.position + slice.tokens.size()), l);
-      result.slices[i].sampled = true;
-      result.slices[i].token.token = static_cast<TokenId>(100 + all % 1000);
+      result.slices[i].sampled = {{.token = static_cast<TokenId>(100 + all % 1000)}};
     }
     return result;
   }

@@ -130,9 +130,10 @@ inline Generated generate(Executor& executor, const std::vector<Tokens>& prompts
       sequence.done += static_cast<uint32_t>(plan.slices[s].tokens.size());
       for (const SampledToken& score : result.slices[s].prompt_scores)
         generated[owners[s]].push_back(score);
-      if (!result.slices[s].sampled) continue;
-      sequence.tokens.push_back(result.slices[s].token.token);
-      generated[owners[s]].push_back(result.slices[s].token);
+      for (const SampledToken& sampled : result.slices[s].sampled) {
+        sequence.tokens.push_back(sampled.token);
+        generated[owners[s]].push_back(sampled);
+      }
     }
   }
 }

@@ -52,10 +52,49 @@ BOOST_AUTO_TEST_CASE(results_come_in_the_plans_order_with_its_number_and_the_clo
   BOOST_TEST((result.finished == tiny.loaded.clock.now()));
   BOOST_REQUIRE_EQUAL(result.slices.size(), 2U);
   BOOST_TEST(result.slices[0].sequence == SequenceId(7));
-  BOOST_TEST(result.slices[0].sampled);
-  BOOST_TEST(result.slices[0].token.top.size() == 2U);
+  BOOST_TEST_REQUIRE(result.slices[0].sampled.size() == 1U);
+  BOOST_TEST(result.slices[0].sampled[0].top.size() == 2U);
   BOOST_TEST(result.slices[1].sequence == SequenceId(3));
-  BOOST_TEST(!result.slices[1].sampled);
+  BOOST_TEST(result.slices[1].sampled.empty());
+}
+
+BOOST_AUTO_TEST_CASE(guesses_are_followed_as_far_as_they_are_right) {
+  TinyModel tiny;
+  // What the model says by itself, one token a step, with a penalty that depends on all of them.
+  const auto next = [&](const Tokens& known, Tokens guesses) {
+    StepPlan plan;
+    plan.number = 1;
+    Tokens tokens = known;
+    tokens.insert(tokens.end(), guesses.begin(), guesses.end());
+    plan.slices.push_back(slice(1, tokens, 0, {BlockIndex(0)}));
+    plan.slices[0].guesses = static_cast<uint32_t>(guesses.size());
+    plan.slices[0].history = known;
+    plan.slices[0].prompt_tokens = 3;
+    plan.slices[0].output_tokens = static_cast<uint32_t>(known.size()) - 3;
+    SamplingParams params = *plan.slices[0].params;
+    params.temperature = 1.0F;
+    params.seed = 9;
+    params.repetition_penalty = 1.3F;
+    plan.slices[0].params = std::make_shared<const SamplingParams>(params);
+    return must(tiny.loaded.executor->execute(plan)).slices.at(0).sampled;
+  };
+  Tokens known = {1, 2, 3};
+  std::vector<SampledToken> alone;
+  for (int i = 0; i < 4; ++i) {
+    const auto sampled = next(known, {});
+    BOOST_TEST_REQUIRE(sampled.size() == 1U);
+    alone.push_back(sampled[0]);
+    known.push_back(sampled[0].token);
+  }
+  const Tokens said(known.begin() + 3, known.end());
+  const Tokens right(said.begin(), said.begin() + 3);
+  BOOST_TEST((next({1, 2, 3}, right) == alone));
+  Tokens half = right;
+  half[1] = half[1] == 5 ? 6 : 5;
+  BOOST_TEST((next({1, 2, 3}, half) == std::vector<SampledToken>{alone[0], alone[1]}));
+  Tokens wrong = right;
+  wrong[0] = wrong[0] == 5 ? 6 : 5;
+  BOOST_TEST((next({1, 2, 3}, wrong) == std::vector<SampledToken>{alone[0]}));
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_plan_and_one_of_copies_only_are_executed) {
@@ -177,7 +216,7 @@ BOOST_AUTO_TEST_CASE(a_copied_partial_block_continues_like_the_original) {
   fork.slices.push_back(slice(1, {8}, 21, {BlockIndex(4), BlockIndex(9)}));
   fork.slices.push_back(slice(2, {8}, 21, {BlockIndex(4), BlockIndex(12)}));
   const StepResult result = must(tiny.loaded.executor->execute(fork));
-  BOOST_TEST((result.slices[0].token == result.slices[1].token));
+  BOOST_TEST((result.slices[0].sampled == result.slices[1].sampled));
 }
 
 BOOST_AUTO_TEST_CASE(logits_that_are_no_numbers_fail_their_own_sequence_alone) {
@@ -199,9 +238,9 @@ BOOST_AUTO_TEST_CASE(logits_that_are_no_numbers_fail_their_own_sequence_alone) {
   mixed.slices.push_back(slice(1, {6, 7, 8}, 0, {BlockIndex(0)}));
   const StepResult result = must(tiny.loaded.executor->execute(mixed));
   BOOST_TEST((result.slices[0].status.code() == StatusCode::kInternal));
-  BOOST_TEST(!result.slices[0].sampled);
+  BOOST_TEST(result.slices[0].sampled.empty());
   BOOST_TEST(result.slices[1].status.ok());
-  BOOST_TEST((result.slices[1].token == alone.slices[0].token));
+  BOOST_TEST((result.slices[1].sampled == alone.slices[0].sampled));
 }
 
 BOOST_AUTO_TEST_CASE(too_large_a_pool_is_an_error_and_leaves_the_model_usable) {

@@ -31,6 +31,7 @@ struct Bench {
     options.blocks_total = 1000;
     options.context_tokens = 4096;
     options.end_tokens = {kEnd};
+    options.guesses_max = 0;  // guess_test.cc
     return options;
   }
   explicit Bench(SchedulerOptions options = defaults()) : scheduler(std::move(options)) {}
@@ -104,8 +105,7 @@ struct Bench {
     for (const StepSlice& slice : plan.slices) {
       SliceResult& done = result.slices.emplace_back();
       done.sequence = slice.sequence;
-      done.sampled = slice.sample;
-      done.token.token = token;
+      if (slice.sample) done.sampled = {{.token = token}};
       for (size_t i = slice.score_first + 1; slice.score_prompt && i < slice.tokens.size(); ++i)
         done.prompt_scores.push_back({.token = slice.tokens[i], .logprob = -1, .top = {}});
       if (slice.score_prompt && slice.next_token >= 0)
@@ -240,8 +240,8 @@ BOOST_AUTO_TEST_CASE(a_grammar_goes_with_the_slices_that_sample_and_its_end_ends
   result.number = plan.number;
   SliceResult& slice = result.slices.emplace_back();
   slice.sequence = SequenceId{1};
-  slice.sampled = slice.grammar_ended = true;
-  slice.token.token = kEnd;
+  slice.grammar_ended = true;
+  slice.sampled = {{.token = kEnd}};
   bench.scheduler.on_step_result(std::move(result));
   const Actions actions = bench.turn();
   BOOST_REQUIRE(actions.emissions.size() == 1U);
@@ -714,8 +714,7 @@ BOOST_AUTO_TEST_CASE(a_sequence_whose_logits_are_no_numbers_fails_alone_and_leav
   result.slices[0].sequence = plan.slices[0].sequence;
   result.slices[0].status = {StatusCode::kInternal, "NaN"};
   result.slices[1].sequence = plan.slices[1].sequence;
-  result.slices[1].sampled = true;
-  result.slices[1].token.token = 5;
+  result.slices[1].sampled = {{.token = 5}};
   bench.scheduler.on_step_result(std::move(result));
   const Actions actions = bench.turn();
   BOOST_REQUIRE(actions.emissions.size() == 2U);

@@ -9,7 +9,7 @@ import unittest
 from server import MODEL, Witness, chat, shared_server
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
-QUESTION = chat("What is the capital of France?", max_tokens=12)
+QUESTION = chat("What is the capital of France?", max_tokens=8)
 STORY = chat("Tell me a story about a lighthouse.", max_tokens=12)
 
 

@@ -60,10 +60,10 @@ class StreamCasesTest(unittest.TestCase):
         self.assertEqual(sorted(reasons), sorted(texts))
         return texts, reasons, usage, events
 
-    def assert_same_streamed(self, path, body):
+    def assert_same_streamed(self, path, body, every_option=False):
         whole = self.answer(path, body)
-        for options in ({}, {"stream_options": {"include_usage": False}},
-                        {"stream_options": {"include_usage": True}}):
+        for asked in (None, False, True) if every_option else (True,):
+            options = {} if asked is None else {"stream_options": {"include_usage": asked}}
             with self.subTest(path=path, body=body, options=options):
                 texts, reasons, usage, _ = self.streamed(path, body | options)
                 self.assertEqual(texts, {c["index"]: self.text(c) for c in whole["choices"]})
@@ -79,12 +79,12 @@ class StreamCasesTest(unittest.TestCase):
                      chat("What is the capital of France?", temperature=0, max_tokens=40),
                      STORY | {"max_tokens": 6, "n": 3, "temperature": 1, "seed": 4},
                      STORY | {"max_tokens": 30, "stop": ["a", "e"]}):
-            self.assert_same_streamed(CHAT, body)
+            self.assert_same_streamed(CHAT, body, every_option=True)
         for body in ({"prompt": "One, two,", "max_tokens": 1, "temperature": 0},
                      {"prompt": ["One, two,", "Eins, zwei,"], "n": 2, "max_tokens": 5,
                       "temperature": 1, "seed": 9},
                      {"prompt": "One, two,", "echo": True, "max_tokens": 4, "temperature": 0}):
-            self.assert_same_streamed(COMPLETIONS, body)
+            self.assert_same_streamed(COMPLETIONS, body, every_option=True)
 
     def test_stream_options_belong_to_streams(self):
         for path, body in ((CHAT, STORY), (COMPLETIONS, {"prompt": "x"})):

@@ -118,7 +118,7 @@ Result<PreparedAnswer> prepare_embeddings(HttpContext& context, const HttpReques
                         [&context, &model, label = request.request_id, parsed = std::move(parsed),
                          inputs = std::move(inputs)](JsonSink& sink) {
                           return std::make_unique<EmbeddingsAnswer>(
-                              parsed, inputs, label, model.served().name, context.generator, sink);
+                              parsed, inputs, label, model.served(), context.generator, sink);
                         }};
 }
 
@@ -131,7 +131,7 @@ Result<PreparedAnswer> prepare_score(HttpContext& context, const HttpRequestFact
   return PreparedAnswer{
       false, [&context, &model, identity = std::move(identity), parsed = std::move(parsed),
               tokens = std::move(tokens)](JsonSink& sink) {
-        return std::make_unique<ScoreAnswer>(parsed, tokens, identity, model.served().tokenizer,
+        return std::make_unique<ScoreAnswer>(parsed, tokens, identity, model.served(),
                                              context.generator, sink);
       }};
 }

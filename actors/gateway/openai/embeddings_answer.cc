@@ -51,12 +51,12 @@ std::string base64_floats(const std::vector<float>& values) {
 }
 
 EmbeddingsAnswer::EmbeddingsAnswer(EmbeddingsBody body, std::vector<std::vector<TokenId>> inputs,
-                                   const std::string& label, std::string model,
+                                   const std::string& label, const ServedModel& model,
                                    Generator& generator, JsonSink& sink)
     : body_(std::move(body)),
-      model_(std::move(model)),
+      model_(model.name),
       sink_(sink),
-      batch_(make_requests(body_, std::move(inputs), label), generator,
+      batch_(make_requests(body_, std::move(inputs), label, model.digest), generator,
              [this](Result<std::vector<PromptOutcome>> outcomes, size_t failed) {
                if (outcomes.ok()) return finish(std::move(outcomes).value());
                const Status& status = outcomes.status();
@@ -66,8 +66,8 @@ EmbeddingsAnswer::EmbeddingsAnswer(EmbeddingsBody body, std::vector<std::vector<
              }) {}
 
 std::vector<GenerationRequest> EmbeddingsAnswer::make_requests(
-    const EmbeddingsBody& body, std::vector<std::vector<TokenId>> inputs,
-    const std::string& label) {
+    const EmbeddingsBody& body, std::vector<std::vector<TokenId>> inputs, const std::string& label,
+    const std::string& digest) {
   std::vector<GenerationRequest> requests;
   requests.reserve(inputs.size());
   for (std::vector<TokenId>& tokens : inputs) {
@@ -75,6 +75,7 @@ std::vector<GenerationRequest> EmbeddingsAnswer::make_requests(
     request.label = label;
     request.prompt = std::move(tokens);
     request.cache_salt = body.cache_salt;
+    request.model = digest;
     request.choices.emplace_back().pooling = body.pooling;
   }
   return requests;

@@ -7,6 +7,7 @@
 
 #include "actors/gateway/openai/embeddings_request.h"
 #include "actors/gateway/openai/prompt_batch.h"
+#include "actors/gateway/openai/served_model.h"
 #include "actors/gateway/running_answer.h"
 
 namespace troupe {
@@ -22,7 +23,7 @@ class EmbeddingsAnswer final : public RunningAnswer {
  public:
   // `inputs` are those of encode_inputs(). `generator` and `sink` outlive the answer.
   EmbeddingsAnswer(EmbeddingsBody body, std::vector<std::vector<TokenId>> inputs,
-                   const std::string& label, std::string model, Generator& generator,
+                   const std::string& label, const ServedModel& model, Generator& generator,
                    JsonSink& sink);
 
   [[nodiscard]] Status start() override { return batch_.start(); }
@@ -31,7 +32,7 @@ class EmbeddingsAnswer final : public RunningAnswer {
  private:
   [[nodiscard]] static std::vector<GenerationRequest> make_requests(
       const EmbeddingsBody& body, std::vector<std::vector<TokenId>> inputs,
-      const std::string& label);
+      const std::string& label, const std::string& digest);
   void finish(std::vector<PromptOutcome> outcomes);
 
   const EmbeddingsBody body_;

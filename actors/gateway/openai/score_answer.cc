@@ -12,12 +12,12 @@
 namespace troupe {
 
 ScoreAnswer::ScoreAnswer(const ScoreBody& body, ScoreTokens tokens, RunIdentity identity,
-                         const Tokenizer& tokenizer, Generator& generator, JsonSink& sink)
+                         const ServedModel& model, Generator& generator, JsonSink& sink)
     : tokens_(std::move(tokens)),
       identity_(std::move(identity)),
-      tokenizer_(tokenizer),
+      tokenizer_(model.tokenizer),
       sink_(sink),
-      batch_(make_requests(body.cache_salt), generator,
+      batch_(make_requests(body.cache_salt, model.digest), generator,
              [this](Result<std::vector<PromptOutcome>> outcomes, size_t failed) {
                if (outcomes.ok()) return finish(outcomes.value());
                const Status& status = outcomes.status();
@@ -26,7 +26,8 @@ ScoreAnswer::ScoreAnswer(const ScoreBody& body, ScoreTokens tokens, RunIdentity 
              }) {}
 
 // Workers find that the prompt of all but the first is cached, or being computed.
-std::vector<GenerationRequest> ScoreAnswer::make_requests(const std::string& cache_salt) const {
+std::vector<GenerationRequest> ScoreAnswer::make_requests(const std::string& cache_salt,
+                                                          const std::string& digest) const {
   std::vector<GenerationRequest> requests;
   for (const std::vector<TokenId>& continuation : tokens_.continuations) {
     GenerationRequest& request = requests.emplace_back();
@@ -34,6 +35,7 @@ std::vector<GenerationRequest> ScoreAnswer::make_requests(const std::string& cac
     request.prompt = tokens_.prompt;
     request.prompt.insert(request.prompt.end(), continuation.begin(), continuation.end());
     request.cache_salt = cache_salt;
+    request.model = digest;
     SamplingParams& params = request.choices.emplace_back();
     params.prompt_logprobs = 1;  // with the most probable token, to know whether it is the same
     params.score_from = static_cast<uint32_t>(tokens_.prompt.size());

@@ -7,6 +7,7 @@
 #include "actors/gateway/openai/generation_run.h"
 #include "actors/gateway/openai/prompt_batch.h"
 #include "actors/gateway/openai/score_request.h"
+#include "actors/gateway/openai/served_model.h"
 #include "actors/gateway/running_answer.h"
 
 namespace troupe {
@@ -19,13 +20,14 @@ class ScoreAnswer final : public RunningAnswer {
  public:
   // All references outlive the answer.
   ScoreAnswer(const ScoreBody& body, ScoreTokens tokens, RunIdentity identity,
-              const Tokenizer& tokenizer, Generator& generator, JsonSink& sink);
+              const ServedModel& model, Generator& generator, JsonSink& sink);
 
   [[nodiscard]] Status start() override { return batch_.start(); }
   void abort(const Status& status) override { batch_.abort(status); }
 
  private:
-  [[nodiscard]] std::vector<GenerationRequest> make_requests(const std::string& cache_salt) const;
+  [[nodiscard]] std::vector<GenerationRequest> make_requests(const std::string& cache_salt,
+                                                             const std::string& digest) const;
   void finish(const std::vector<PromptOutcome>& outcomes);
   [[nodiscard]] std::string entry(size_t index, const std::vector<SampledToken>& scores) const;
 

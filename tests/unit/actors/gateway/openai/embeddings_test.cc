@@ -29,7 +29,7 @@ struct Fixture {
     auto inputs = encode_inputs(body.value(), model.catalogue().at(0));
     if (!inputs.ok()) return inputs.status();
     answer = std::make_unique<EmbeddingsAnswer>(std::move(body).value(), std::move(inputs).value(),
-                                                "label", "tiny", generator, sink);
+                                                "label", model.served(), generator, sink);
     return answer->start();
   }
   void refused(const std::string& fields, const std::string& param) {
@@ -51,9 +51,9 @@ BOOST_FIXTURE_TEST_CASE(vectors_stand_in_the_order_of_the_inputs_however_they_en
   BOOST_TEST(!sink.body);
   give(1, {3.0F, 4.0F});
   const nlohmann::json body = sink.answer();
-  BOOST_TEST(body["data"][0]["embedding"][0] == 0.6F);
-  BOOST_TEST(body["data"][0]["embedding"][1] == 0.8F);
-  BOOST_TEST(body["data"][1]["embedding"][1] == 1.0F);
+  BOOST_TEST(body["data"][0]["embedding"][0].get<float>() == 0.6F);
+  BOOST_TEST(body["data"][0]["embedding"][1].get<float>() == 0.8F);
+  BOOST_TEST(body["data"][1]["embedding"][1].get<float>() == 1.0F);
   BOOST_TEST(body["usage"]["prompt_tokens"] == 3);
 }
 

@@ -25,7 +25,7 @@ struct Fixture {
     if (!tokens.ok()) return tokens.status();
     answer = std::make_unique<ScoreAnswer>(body.value(), std::move(tokens).value(),
                                            RunIdentity{"score-1", "label", "tiny", 17, 0},
-                                           model.tokenizer(), generator, sink);
+                                           model.served(), generator, sink);
     return answer->start();
   }
 };
@@ -60,7 +60,7 @@ BOOST_FIXTURE_TEST_CASE(a_score_too_few_is_an_error_and_no_answer, Fixture) {
   BOOST_TEST((sink.error->code() == StatusCode::kInternal));
 }
 
-BOOST_FIXTURE_TEST_CASE(faults_are_named_by_their_place, Fixture) {
+BOOST_FIXTURE_TEST_CASE(faults_of_a_score_are_named_by_their_place, Fixture) {
   const auto refused = [&](const std::string& fields, const std::string& param) {
     const Status status = begin(fields);
     BOOST_TEST(!status.ok(), fields);

@@ -11,6 +11,7 @@
 #include "engine/grammar/check_grammar.h"
 #include "engine/grammar/grammar_compiler.h"
 #include "engine/grammar/limits.h"
+#include "engine/grammar/markers.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace troupe {
@@ -190,9 +191,12 @@ Result<std::shared_ptr<const GrammarVocabulary>> make_xgrammar_vocabulary(
   const auto known = static_cast<TokenId>(std::min<size_t>(vocab_size, tokenizer.vocab_size()));
   for (TokenId id = 0; id < known; ++id) {
     // An empty token is never allowed. Unused ones have no meaning to the model.
-    const bool is_text = !tokenizer.is_hidden(id) && tokenizer.type(id) != TokenType::kUnused;
-    if (!is_text) continue;
     const std::string_view bytes = tokenizer.token_bytes(id);
+    const bool is_marker =
+        std::find(kGrammarMarkers.begin(), kGrammarMarkers.end(), bytes) != kGrammarMarkers.end();
+    const bool is_text =
+        (!tokenizer.is_hidden(id) || is_marker) && tokenizer.type(id) != TokenType::kUnused;
+    if (!is_text) continue;
     texts[static_cast<size_t>(id)] = std::string(bytes);
     if (!bytes.empty() && bytes.find_first_not_of(" \n\t\r") == std::string_view::npos)
       tokens->blanks.emplace(id, static_cast<uint32_t>(bytes.size()));

@@ -148,6 +148,7 @@ Result<GenerationBody> check_chat(const Json& object, std::span<const RequestRul
   TROUPE_RETURN_IF_ERROR(fields.read("stop_in_reasoning", out.stop_in_reasoning));
   TROUPE_ASSIGN_OR_RETURN(out.chat, parse_chat_prompt(fields, rules.templates));
   TROUPE_ASSIGN_OR_RETURN(out.tools, parse_tools(fields));
+  TROUPE_RETURN_IF_ERROR(check_tool_schemas(out.tools));
   out.chat.tools = tools_for_template(out.tools);
   TROUPE_ASSIGN_OR_RETURN(out.messages, parse_messages(fields.find("messages")));
   return out;

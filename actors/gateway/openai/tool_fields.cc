@@ -7,6 +7,8 @@
 #include "actors/gateway/openai/json_parse.h"
 #include "actors/gateway/openai/known_fields.h"
 #include "actors/gateway/tools/limits.h"
+#include "actors/gateway/tools/tool_grammar.h"
+#include "engine/grammar/check_grammar.h"
 
 namespace troupe {
 
@@ -187,6 +189,17 @@ Json tools_for_template(const ToolRequest& request) {
     out.push_back({{"type", "function"}, {"function", std::move(function)}});
   }
   return out;
+}
+
+Status check_tool_schemas(const ToolRequest& request) {
+  for (const Tool& tool : request.tools) {
+    if (!holds_to_schema(request, tool)) continue;
+    const Status status = check_grammar({GrammarKind::kJsonSchema, tool.parameters.dump()});
+    if (status.ok()) continue;
+    const std::string param = status.param().empty() ? tool.path : tool.path + "." + status.param();
+    return Status(status.code(), tool.path + " cannot be enforced: " + status.message(), param);
+  }
+  return ok_status();
 }
 
 }  // namespace troupe

@@ -30,4 +30,8 @@ namespace troupe {
 // tools to show.
 [[nodiscard]] nlohmann::ordered_json tools_for_template(const ToolRequest& request);
 
+// Whether the arguments of each call that is to be valid can be held to their schema. The error's
+// param is the place in the schema of the tool.
+[[nodiscard]] Status check_tool_schemas(const ToolRequest& request);
+
 }  // namespace troupe

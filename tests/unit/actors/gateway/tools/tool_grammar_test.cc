@@ -1,9 +1,14 @@
 #include "actors/gateway/tools/tool_grammar.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "engine/grammar/check_grammar.h"
+#include "engine/grammar/markers.h"
 
 namespace troupe {
 namespace {
@@ -51,6 +56,28 @@ Json text(const std::string& value) {
 
 Json sequence(std::vector<Json> elements) {
   return {{"type", "sequence"}, {"elements", std::move(elements)}};
+}
+
+BOOST_AUTO_TEST_CASE(grammars_may_demand_every_marker_whatever_it_is_in_the_vocabulary) {
+  for (const ToolFormat format :
+       {ToolFormat::kHermes, ToolFormat::kLlama3, ToolFormat::kMistral, ToolFormat::kMistralArgs}) {
+    const AnswerFormat both{format, ReasoningFormat::kThink};
+    for (const std::string_view marker : both.markers()) {
+      BOOST_TEST(std::count(kGrammarMarkers.begin(), kGrammarMarkers.end(), marker) == 1, marker);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_made_of_tools_is_a_grammar_that_the_checks_admit) {
+  for (const ToolFormat format :
+       {ToolFormat::kHermes, ToolFormat::kLlama3, ToolFormat::kMistral, ToolFormat::kMistralArgs}) {
+    for (const ToolChoice choice : {ToolChoice::kAuto, ToolChoice::kRequired, ToolChoice::kNamed}) {
+      const GrammarSpec spec = answer_grammar(
+          request_of(choice), {}, {format, ReasoningFormat::kThink}, PromptEnd::kInsideReasoning);
+      const Status status = check_grammar(spec);
+      BOOST_TEST(status.ok(), spec.text << ": " << status.message());
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_named_call_is_the_whole_answer) {

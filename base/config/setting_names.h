@@ -40,6 +40,7 @@ inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "max-connections",
     "max-requests",
     "max-running",
+    "speculation",
     "max-step-tokens",
     "max-tokens-field",
     "metrics-host",

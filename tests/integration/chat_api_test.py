@@ -214,9 +214,7 @@ class ChatApiTest(unittest.TestCase):
             {"role": "tool", "tool_call_id": "c1", "content": "42"}]
         reply = self.server.post("/v1/chat/completions", {"model": MODEL, "max_tokens": 2,
                                                           "messages": messages})
-        self.assertIn(reply.status, (200, 400), reply.body)
-        if reply.status == 400:  # a template may refuse tools; then it says so itself
-            self.assertNotIn("internal", json.dumps(reply.json()))
+        self.assertEqual(reply.status, 200, reply.body)
 
     def test_the_same_client_chosen_id_twice_harms_nobody(self):
         body = chat("Count from one to ten.", max_tokens=20, temperature=0)

@@ -28,7 +28,7 @@ BODIES = {
     "/v1/messages": {"model": MODEL, "max_tokens": 2,
                      "messages": [{"role": "user", "content": "Hi"}]},
     "/v1/embeddings": {"model": MODEL, "input": "Hi"},
-    "/v1/score": {"model": MODEL, "text_1": "a", "text_2": "b"},
+    "/v1/score": {"model": MODEL, "prompt": "a", "continuations": [" b"]},
 }
 GET_PATHS = ["/health", "/ping", "/version", "/v1/models", "/metrics", "/cluster"]
 # What a value of any type may become.

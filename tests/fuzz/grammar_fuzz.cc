@@ -29,7 +29,7 @@ struct World {
     spellings.emplace_back("<end>");
     TokenizerSpec spec;
     spec.model = "gpt2";
-    spec.pre = "default";
+    spec.pre = "gpt-2";
     for (const std::string& spelling : spellings) spec.tokens.push_back(spelling);
     spec.types.assign(spellings.size(), TokenType::kNormal);
     spec.types.back() = TokenType::kControl;

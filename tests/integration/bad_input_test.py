@@ -79,7 +79,8 @@ REFUSED = [
     # Other fields.
     ("foreign model", CHAT, user(model="gpt-9"), 404, "model"),
     ("model is a number", CHAT, user(model=5), 400, "model"),
-    ("json schema", CHAT, user(response_format={"type": "json_object"}), 400, "response_format"),
+    ("json schema", CHAT, user(response_format={"type": "json_schema", "json_schema": {
+        "name": "x", "schema": {"not": {}}}}), 400, "response_format.json_schema.schema.not"),
     ("tool_choice without tools", CHAT, user(tool_choice="required"), 400, "tool_choice"),
     # JSON itself.
     *((f"body {text!r}"[:40], CHAT, raw(text), 400, None)

@@ -35,15 +35,19 @@ struct Tokens {
   uint32_t count = 0;
   // Bytes of the tokens that are white space and nothing else, by token.
   std::map<TokenId, uint32_t> blanks;
+  // Control tokens among kGrammarMarkers. They vanish from an answer's text, so only structural
+  // tags, which are read token by token, may have them.
+  std::vector<TokenId> hidden_markers;
 };
 
 class Matcher final : public GrammarMatcher {
  public:
-  Matcher(xgrammar::GrammarMatcher matcher, std::shared_ptr<const Tokens> tokens, bool is_json)
+  Matcher(xgrammar::GrammarMatcher matcher, std::shared_ptr<const Tokens> tokens, GrammarKind kind)
       : matcher_(std::move(matcher)),
         tokens_(std::move(tokens)),
         vocab_size_(tokens_->count),
-        is_json_(is_json) {}
+        is_json_(kind == GrammarKind::kJsonObject || kind == GrammarKind::kJsonSchema),
+        has_markers_(kind == GrammarKind::kStructuralTag) {}
 
   Status fill_mask(std::span<uint32_t> mask) override {
     TROUPE_ASSERT(mask.size() == mask_words(vocab_size_), mask.size(), vocab_size_);
@@ -63,6 +67,9 @@ class Matcher final : public GrammarMatcher {
     });
     if (!filled.ok()) return filled.status();
     if (const uint32_t rest = vocab_size_ % 32; rest != 0) mask.back() &= (uint32_t{1} << rest) - 1;
+    if (!has_markers_) {
+      for (const TokenId token : tokens_->hidden_markers) forbid(token, mask);
+    }
     if (is_json_ && blank_bytes_ >= grammar_limits::kWhiteSpaceMax) forbid_blanks(mask);
     return ok_status();
   }
@@ -87,13 +94,16 @@ class Matcher final : public GrammarMatcher {
   uint32_t accepted() const override { return accepted_; }
 
  private:
+  static void forbid(TokenId token, std::span<uint32_t> mask) {
+    const auto i = static_cast<size_t>(token);
+    mask[i / 32] &= ~(uint32_t{1} << (i % 32));
+  }
+
   // JSON may idle in white space for ever, and small models do. Not done where nothing else may
   // come, as within a constant.
   void forbid_blanks(std::span<uint32_t> mask) const {
     std::vector<uint32_t> others(mask.begin(), mask.end());
-    for (const auto& [token, bytes] : tokens_->blanks)
-      others[static_cast<size_t>(token) / 32] &=
-          ~(uint32_t{1} << (static_cast<size_t>(token) % 32));
+    for (const auto& [token, bytes] : tokens_->blanks) forbid(token, others);
     const bool is_empty =
         std::all_of(others.begin(), others.end(), [](uint32_t word) { return word == 0; });
     if (!is_empty) std::copy(others.begin(), others.end(), mask.begin());
@@ -102,15 +112,16 @@ class Matcher final : public GrammarMatcher {
   xgrammar::GrammarMatcher matcher_;
   const std::shared_ptr<const Tokens> tokens_;
   const uint32_t vocab_size_;
-  const bool is_json_;
+  const bool is_json_, has_markers_;
   uint32_t accepted_ = 0;
   uint32_t blank_bytes_ = 0;  // of the tokens accepted last
 };
 
 class Compiled final : public CompiledGrammar {
  public:
-  Compiled(xgrammar::CompiledGrammar grammar, std::shared_ptr<const Tokens> tokens, bool is_json)
-      : grammar_(std::move(grammar)), tokens_(std::move(tokens)), is_json_(is_json) {}
+  Compiled(xgrammar::CompiledGrammar grammar, std::shared_ptr<const Tokens> tokens,
+           GrammarKind kind)
+      : grammar_(std::move(grammar)), tokens_(std::move(tokens)), kind_(kind) {}
 
   Result<std::unique_ptr<GrammarMatcher>> start(std::span<const TokenId> output) const override {
     auto matcher = guarded(StatusCode::kInternal, [this] {
@@ -118,7 +129,7 @@ class Compiled final : public CompiledGrammar {
       return xgrammar::GrammarMatcher(grammar_, std::nullopt, false, 0);
     });
     if (!matcher.ok()) return matcher.status();
-    auto started = std::make_unique<Matcher>(std::move(matcher).value(), tokens_, is_json_);
+    auto started = std::make_unique<Matcher>(std::move(matcher).value(), tokens_, kind_);
     for (const TokenId token : output) {
       if (started->ended()) break;
       const Status status = started->accept(token);
@@ -132,7 +143,7 @@ class Compiled final : public CompiledGrammar {
  private:
   const xgrammar::CompiledGrammar grammar_;
   const std::shared_ptr<const Tokens> tokens_;
-  const bool is_json_;
+  const GrammarKind kind_;
 };
 
 class Compiler final : public GrammarCompiler {
@@ -150,10 +161,8 @@ class Compiler final : public GrammarCompiler {
                                        : compiler_.CompileGrammar(lowered.text, "root");
     });
     if (!compiled.ok()) return compiled.status();
-    const bool is_json =
-        spec.kind == GrammarKind::kJsonObject || spec.kind == GrammarKind::kJsonSchema;
     return std::shared_ptr<const CompiledGrammar>(
-        std::make_shared<Compiled>(std::move(compiled).value(), tokens_, is_json));
+        std::make_shared<Compiled>(std::move(compiled).value(), tokens_, spec.kind));
   }
 
  private:
@@ -198,6 +207,7 @@ Result<std::shared_ptr<const GrammarVocabulary>> make_xgrammar_vocabulary(
         (!tokenizer.is_hidden(id) || is_marker) && tokenizer.type(id) != TokenType::kUnused;
     if (!is_text) continue;
     texts[static_cast<size_t>(id)] = std::string(bytes);
+    if (is_marker && tokenizer.is_hidden(id)) tokens->hidden_markers.push_back(id);
     if (!bytes.empty() && bytes.find_first_not_of(" \n\t\r") == std::string_view::npos)
       tokens->blanks.emplace(id, static_cast<uint32_t>(bytes.size()));
   }

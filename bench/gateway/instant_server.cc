@@ -122,7 +122,7 @@ class InstantCluster {
     const caf::actor device = system_->spawn<caf::detached>(instant_device, &clock_);
     const caf::actor manager = spawn_kv_cache_manager(*system_, kv_, metrics_);
     decode_ =
-        spawn_decode(*system_, clock_, outbox_, metrics_, decode_options_, {}, device, manager)
+        spawn_decode(*system_, clock_, outbox_, metrics_, decode_options_, {}, {}, device, manager)
             .actor;
     decode_inbox_ = std::make_unique<wire::ActorInbox>(decode_);
     return transport_.bind(kWorkerEndpoint, *decode_inbox_);
@@ -167,12 +167,13 @@ Status serve(const std::string& model_path, uint16_t port) {
   TROUPE_ASSIGN_OR_RETURN(const auto file, GgufFile::open(model_path));
   TROUPE_ASSIGN_OR_RETURN(const TokenizerSpec spec, tokenizer_spec_of(*file));
   TROUPE_ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::create(spec));
-  TROUPE_ASSIGN_OR_RETURN(const auto chat_template, chat_template_of(*file));
+  TROUPE_ASSIGN_OR_RETURN(const ChatTemplates templates, ChatTemplates::of(*file));
   InstantCluster cluster(*tokenizer, clock, io);
   TROUPE_RETURN_IF_ERROR(cluster.start());
   ModelCatalogue models;
-  TROUPE_RETURN_IF_ERROR(models.add({kModelName, kContextTokens, clock.unix_seconds(), *tokenizer,
-                                     chat_template ? &*chat_template : nullptr}));
+  ServedModel served{kModelName, kContextTokens, clock.unix_seconds(), *tokenizer};
+  served.chat_template = templates.plain();
+  TROUPE_RETURN_IF_ERROR(models.add(std::move(served)));
   const AlwaysHealthy health;
   Page page(cluster.metrics());
   FrontendLoad load(FrontendLimits{}, entropy_u64());

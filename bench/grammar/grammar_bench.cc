@@ -76,7 +76,7 @@ std::vector<Example> examples() {
        {GrammarKind::kJsonSchema, R"({"type":"string","format":"date-time"})"}},
       {"schema, uri", {GrammarKind::kJsonSchema, R"({"type":"string","format":"uri"})"}},
       {"choice of 10", {GrammarKind::kChoice, many_choices(10)}},
-      {"choice of 5000", {GrammarKind::kChoice, many_choices(5000)}},
+      {"choice of 2000", {GrammarKind::kChoice, many_choices(2000)}},
       {"regex, telephone", {GrammarKind::kRegex, R"((\+\d{1,3} )?\d{3}-\d{4})"}},
       {"regex, nested repetitions", {GrammarKind::kRegex, R"(((a|ab|b)+(x|y)?)+z)"}},
       {"regex, .{0,1000}", {GrammarKind::kRegex, ".{0,1000}"}},

@@ -18,11 +18,11 @@ inline constexpr size_t kRulesBytesMax = size_t{2} << 20;
 inline constexpr uint32_t kDepthMax = 64;
 // Over a whole schema.
 inline constexpr uint32_t kPropertiesMax = 2000;
-inline constexpr uint32_t kEnumValuesMax = 5000;
+inline constexpr uint32_t kEnumValuesMax = 2000;
 // Of one object: after each comma, all of these may come next, and masks take as long.
 inline constexpr uint32_t kOptionalPropertiesMax = 200;
 // Alternatives of a `choice`, and bytes of one of them.
-inline constexpr uint32_t kChoicesMax = 5000;
+inline constexpr uint32_t kChoicesMax = 2000;
 inline constexpr size_t kChoiceBytesMax = 4096;
 // Of one repetition: {n}, {n,m}, minLength, maxLength, minItems, maxItems.
 inline constexpr uint32_t kRepetitionMax = 10'000;

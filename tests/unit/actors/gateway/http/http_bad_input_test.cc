@@ -36,7 +36,7 @@ BOOST_FIXTURE_TEST_CASE(unknown_paths_and_wrong_methods_are_named, BadInputFixtu
   start();
   Client client(*this);
   for (const char* path : {"/", "/v1", "/v1/chat", "/v1/chat/completions/", "/v1/models/",
-                           "/v1/embeddings", "/%00", "/../etc/passwd"}) {
+                           "/v1/rerank", "/%00", "/../etc/passwd"}) {
     client.get(path);
     expect(client.reply(), 404, "not_found");
   }

@@ -177,7 +177,8 @@ BOOST_FIXTURE_TEST_CASE(the_small_endpoints_answer, HttpFixture) {
   BOOST_TEST(fetch("/ping").status == 200);
   const HttpReply metrics_page = fetch("/metrics");
   BOOST_TEST(metrics_page.body.starts_with("# TYPE x gauge\nx 1\n"), metrics_page.body);
-  BOOST_TEST(metrics_page.body.find("troupe_http_responses_total{code=\"200\"}") != std::string::npos);
+  BOOST_TEST(metrics_page.body.find("troupe_http_responses_total{code=\"200\"}") !=
+             std::string::npos);
   BOOST_TEST(metrics_page.header("Content-Type") == "text/plain; version=0.0.4; charset=utf-8");
   client.post("/tokenize", R"({"prompt":"hi"})");
   BOOST_TEST(client.reply().json()["tokens"] == (Json{104, 105}));

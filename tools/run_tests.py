@@ -187,7 +187,8 @@ def plan(options):
                 where.append(python_job(name, options.python, files, only, environment))
         return side_by_side, one_by_one
     return (programs + [tidy, python_job("unit", options.python, [unit], [])],
-            [python_job("integration", options.python, [integration], [], environment)])
+            [python_job(file.stem, options.python, [file], [], environment)
+             for file in sorted(integration.glob("**/*_test.py"))])
 
 
 class Tally:

@@ -25,14 +25,28 @@ constexpr kj::Duration kLingerTime = 1 * kj::SECONDS;
 constexpr size_t kLingerBytesMax = size_t{16} << 20;
 constexpr size_t kLingerReadBytes = 16384;
 
-// The answer to a connection beyond the limit, from which no request is read.
+// A connection that KJ has given up with more than this unanswered had a header that is too large:
+// KJ reads 128 KiB of one, and gives no answer itself.
+constexpr size_t kUnansweredHeaderBytesMin = size_t{64} << 10;
+
+// A whole answer to a connection from which no request could be read.
+std::string last_words(const char* status, const char* fields, const ApiError& error) {
+  const std::string body = format_error(error);
+  return std::string("HTTP/1.1 ") + status + "\r\nConnection: close\r\n" + fields +
+         "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + body;
+}
+
 std::string too_many_connections() {
-  const std::string body =
-      format_error({503, "service_unavailable", "too_many_connections",
-                    "this server has as many connections as it takes; try again soon", "", 1});
-  return "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"
-         "Content-Type: application/json\r\nContent-Length: " +
-         std::to_string(body.size()) + "\r\n\r\n" + body;
+  return last_words("503 Service Unavailable", "Retry-After: 1\r\n",
+                    {503, "service_unavailable", "too_many_connections",
+                     "this server has as many connections as it takes; try again soon", "", 1});
+}
+
+std::string header_too_large() {
+  return last_words("431 Request Header Fields Too Large", "",
+                    {431, "invalid_request_error", "invalid_http",
+                     "the request's header must have at most 128 KiB; send less", "", 0});
 }
 
 kj::Duration to_kj(std::chrono::milliseconds duration) {
@@ -104,10 +118,18 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
     auto ending = kj::heap<EndingStream>(kj::mv(connection));
     auto& stream = *ending;
     connections_->add(server_->listenHttpCleanDrain(stream)
-                          .then([this, &stream](bool) { return linger(stream); })
+                          .then([this, &stream](bool) { return end(stream); })
                           .attach(kj::mv(ending), kj::defer([this, ticket = std::move(*ticket)] {
                                     --open_connections_;
                                   })));
+  }
+
+  kj::Promise<void> end(EndingStream& connection) {
+    if (connection.unanswered_bytes() < kUnansweredHeaderBytesMin) return linger(connection);
+    context_.load.metrics().count_response(431);
+    return write_in_time(context_, connection, header_too_large()).then([this, &connection] {
+      return linger(connection);
+    });
   }
 
   // Closing while the client still sends would reset the connection, and the client might never

@@ -23,6 +23,7 @@ constexpr KnownField kMessageFields[] = {
     {"tool_calls"},
     {"tool_call_id"},
     {"refusal", FieldUse::kTolerated},
+    {"parsed", FieldUse::kTolerated},  // what clients make of an answer and send along
     {"annotations", FieldUse::kTolerated},
     {"reasoning"},
     {"reasoning_content"},

@@ -1,6 +1,7 @@
 """A thousand hostile requests, made from a seed: each gets one well-formed answer of the right
 class or a closed connection, and afterwards the server is as it was."""
 
+import copy
 import http.client
 import json
 import random
@@ -83,7 +84,8 @@ class Hostile:
             elif kind == 3 and isinstance(parent[key], list):
                 parent[key] = parent[key] * chance.choice([2, 200])
             else:
-                parent[key] = chance.choice(STRANGE)
+                # A copy: a value of its own in each place, or a document might contain itself.
+                parent[key] = copy.deepcopy(chance.choice(STRANGE))
         text = json.dumps(document, ensure_ascii=chance.random() < 0.5).encode(
             "utf-8", "surrogatepass")
         if marker:

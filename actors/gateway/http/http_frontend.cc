@@ -25,10 +25,6 @@ constexpr kj::Duration kLingerTime = 1 * kj::SECONDS;
 constexpr size_t kLingerBytesMax = size_t{16} << 20;
 constexpr size_t kLingerReadBytes = 16384;
 
-// A connection that KJ has given up with more than this unanswered had a header that is too large:
-// KJ reads 128 KiB of one, and gives no answer itself.
-constexpr size_t kUnansweredHeaderBytesMin = size_t{64} << 10;
-
 // A whole answer to a connection from which no request could be read.
 std::string last_words(const char* status, const char* fields, const ApiError& error) {
   const std::string body = format_error(error);
@@ -125,7 +121,9 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
   }
 
   kj::Promise<void> end(EndingStream& connection) {
-    if (connection.unanswered_bytes() < kUnansweredHeaderBytesMin) return linger(connection);
+    // KJ gives up a connection whose header is too large without an answer.
+    const bool flooded = connection.unanswered_bytes() > 0 && std::exchange(flooded_, false);
+    if (!flooded) return linger(connection);
     context_.load.metrics().count_response(431);
     return write_in_time(context_, connection, header_too_large()).then([this, &connection] {
       return linger(connection);
@@ -176,18 +174,17 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
   kj::Promise<void> handleApplicationError(
       kj::Exception e, kj::Maybe<kj::HttpService::Response&> response) override {
     if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::READY_NOW;
+    // KJ's parser reports faults of the client's by exceptions of its own.
     const std::string_view text(e.getDescription().begin(), e.getDescription().size());
-    const auto says = [&](const char* part) { return text.find(part) != std::string_view::npos; };
-    // KJ's parser reports these by exceptions of its own; all of them are the client's doing.
-    const bool too_large = says("headers too large");
-    const bool framing = says("chunk size") || says("transfer encoding") ||
-                         says("Transfer-Encoding") || says("Content-Length header");
+    const bool too_large = text.find("headers too large") != std::string_view::npos;
+    const bool framing = std::string_view(e.getFile()).ends_with("compat/http.c++");
     KJ_IF_MAYBE (open, response) {
       if (too_large) return send_protocol_error(431, "the request's header is too large", *open);
       if (framing) return send_protocol_error(400, "the request's framing is malformed", *open);
       LOG(ERROR) << "an HTTP handler failed: " << kj::str(e).cStr();
       return send_protocol_error(500, "the server failed to handle the request; report it", *open);
     }
+    flooded_ |= too_large;
     if (too_large || framing) {
       VLOG(1) << "http connection cut: " << kj::str(e.getDescription()).cStr();
     } else {
@@ -218,6 +215,7 @@ class HttpFrontend::Impl final : private kj::TaskSet::ErrorHandler,
 
   HttpContext context_;
   uint32_t open_connections_ = 0;
+  bool flooded_ = false;   // the connection that ends next has sent too large a header
   bool draining_ = false;  // nobody is waited for but those that are being answered
   kj::Own<kj::HttpServer> server_;
   kj::Own<kj::TaskSet> connections_;  // before the server in destruction: they run inside it

@@ -57,8 +57,9 @@ class ModelsTest(unittest.TestCase):
         self.assertEqual({event["model"] for event in events}, {"chat"})
 
     def test_an_unknown_name_is_a_404_that_lists_the_known(self):
-        for path in ("/v1/completions", "/v1/chat/completions", "/tokenize"):
-            reply = self.server.post(path, {"model": "gpt", "prompt": "x", "messages": []})
+        for path, field in (("/v1/completions", "prompt"), ("/v1/chat/completions", "messages"),
+                            ("/tokenize", "prompt"), ("/v1/embeddings", "input")):
+            reply = self.server.post(path, {"model": "gpt", field: "x"})
             error = reply.json()["error"]
             self.assertEqual((reply.status, error["code"], error["param"]),
                              (404, "model_not_found", "model"))

@@ -111,7 +111,9 @@ std::optional<std::string> name_of(const Json& message, const CalledNames& names
 Status check_expressible(const Json& messages, const Json& tools, const Json& template_kwargs,
                          const TemplateTraits& traits, const TemplateHabits& habits) {
   if (tools.is_array() && habits.drops_tools) {
-    return dropped("tools: this model cannot be told of them", "remove them", "tools");
+    return dropped("tools: this model cannot be told of them",
+                   "remove them, or let the server say them in words (--tool-call-format)",
+                   "tools");
   }
   if (template_kwargs.is_object()) {
     for (const auto& [name, value] : template_kwargs.items()) {

@@ -7,9 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "actors/gateway/anthropic/messages_request.h"
 #include "actors/gateway/openai/api_error.h"
+#include "actors/gateway/openai/embeddings_request.h"
 #include "actors/gateway/openai/request.h"
 #include "actors/gateway/openai/request_limits.h"
+#include "actors/gateway/openai/score_request.h"
+#include "actors/gateway/responses/responses_request.h"
 #include "base/assert.h"
 
 namespace {
@@ -48,11 +52,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const troupe::RequestRules& rules = models[0];
   check_generation(troupe::parse_chat_body(body, models), rules);
   check_generation(troupe::parse_completions_body(body, models), rules);
-  if (const auto parsed = troupe::parse_tokenize_body(body, models); !parsed.ok()) {
-    check_error(parsed.status());
-  }
-  if (const auto parsed = troupe::parse_detokenize_body(body, models); !parsed.ok()) {
-    check_error(parsed.status());
+  troupe::ResponseStore no_responses;
+  const auto responses = troupe::parse_responses_body(body, models, no_responses);
+  if (responses.ok()) check_generation(responses->body, rules);
+  const auto messages = troupe::parse_messages_body(body, models);
+  if (messages.ok()) check_generation(messages->body, rules);
+  for (const troupe::Status& status :
+       {responses.status(), messages.status(), troupe::parse_count_body(body, models).status(),
+        troupe::parse_embeddings_body(body, models).status(),
+        troupe::parse_score_body(body, models).status(),
+        troupe::parse_tokenize_body(body, models).status(),
+        troupe::parse_detokenize_body(body, models).status()}) {
+    if (!status.ok()) check_error(status);
   }
   return 0;
 }

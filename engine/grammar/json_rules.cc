@@ -16,7 +16,8 @@ Expr hex_digit() {
   return one_of({{'0', '9'}, {'a', 'f'}, {'A', 'F'}});
 }
 
-// \uXXXX: one unit that is no surrogate, or a pair of surrogates in their order.
+// What follows the backslash of an escaped unit: the digits of one that is no surrogate, or of a
+// pair of surrogates in their order.
 Expr unicode_escape() {
   const Expr d = one_of({{'d', 'd'}, {'D', 'D'}});
   const Expr other = one_of({{'0', '9'}, {'a', 'c'}, {'e', 'f'}, {'A', 'C'}, {'E', 'F'}});

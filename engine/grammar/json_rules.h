@@ -1,7 +1,7 @@
 #pragma once
 // JSON as a grammar: the parts that every schema is made of. What they match is RFC 8259's JSON, in
-// a form that every reader takes: strings are UTF-8 without lone surrogates, numbers finite, white
-// space between tokens bounded.
+// a form that every reader takes: strings are UTF-8 without lone surrogates, numbers finite. White
+// space between tokens is as long as it likes: the matcher bounds it (kWhiteSpaceMax).
 
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 #include <xgrammar/xgrammar.h>
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <map>
 #include <string>
@@ -40,6 +41,9 @@ struct Tokens {
   std::vector<TokenId> hidden_markers;
 };
 
+// Where more than this part of the vocabulary may come, a structural tag is in prose or a string.
+constexpr uint32_t kProseShare = 4;
+
 class Matcher final : public GrammarMatcher {
  public:
   Matcher(xgrammar::GrammarMatcher matcher, std::shared_ptr<const Tokens> tokens, GrammarKind kind)
@@ -70,7 +74,8 @@ class Matcher final : public GrammarMatcher {
     if (!has_markers_) {
       for (const TokenId token : tokens_->hidden_markers) forbid(token, mask);
     }
-    if (is_json_ && blank_bytes_ >= grammar_limits::kWhiteSpaceMax) forbid_blanks(mask);
+    if ((is_json_ || has_markers_) && blank_bytes_ >= grammar_limits::kWhiteSpaceMax)
+      forbid_blanks(mask);
     return ok_status();
   }
 
@@ -100,13 +105,15 @@ class Matcher final : public GrammarMatcher {
   }
 
   // JSON may idle in white space for ever, and small models do. Not done where nothing else may
-  // come, as within a constant.
+  // come, as within a constant; nor in the prose of a structural tag, nor in a string of one, where
+  // nearly everything may come: between the tokens of JSON few do.
   void forbid_blanks(std::span<uint32_t> mask) const {
     std::vector<uint32_t> others(mask.begin(), mask.end());
     for (const auto& [token, bytes] : tokens_->blanks) forbid(token, others);
-    const bool is_empty =
-        std::all_of(others.begin(), others.end(), [](uint32_t word) { return word == 0; });
-    if (!is_empty) std::copy(others.begin(), others.end(), mask.begin());
+    uint32_t count = 0;
+    for (const uint32_t word : others) count += static_cast<uint32_t>(std::popcount(word));
+    const bool is_prose = has_markers_ && count > vocab_size_ / kProseShare;
+    if (count > 0 && !is_prose) std::copy(others.begin(), others.end(), mask.begin());
   }
 
   xgrammar::GrammarMatcher matcher_;

@@ -240,7 +240,7 @@ class FamiliesTest(unittest.TestCase):
     def test_each_form_gives_valid_calls_streamed_or_not(self):
         for family, template in FAMILIES.items():
             completions = self.serve(template)
-            fields = {"model": MODEL, "messages": QUESTION, "tools": TOOLS, "max_tokens": 500,
+            fields = {"model": MODEL, "messages": QUESTION, "tools": TOOLS, "max_tokens": 100,
                       "tool_choice": "required", "temperature": 1, "seed": 4,
                       "parallel_tool_calls": False}
             with self.subTest(family):

@@ -101,21 +101,38 @@ BOOST_AUTO_TEST_CASE(a_matcher_that_replays_output_goes_on_as_the_one_that_made_
   BOOST_TEST(!grammar->start(complete).ok());
 }
 
-BOOST_AUTO_TEST_CASE(json_does_not_idle_in_white_space) {
-  auto matcher = compiled(GrammarKind::kJsonObject, "")->start({}).value();
+// How many new lines, up to 100, may follow the text.
+int new_lines_after(const GrammarSpec& spec, const std::string& text) {
+  auto matcher = compiled(spec.kind, spec.text)->start({}).value();
   const Tokenizer& tokenizer = *world().tokenizer;
-  BOOST_REQUIRE(
-      matcher->accept(tokenizer.encode({.text = "{"}, {.add_special = false})->front()).ok());
+  const auto begin = tokenizer.encode({.text = text}, {.add_special = false});
+  for (const TokenId token : begin.value()) BOOST_REQUIRE(matcher->accept(token).ok());
   const TokenId newline = tokenizer.encode({.text = "\n"}, {.add_special = false})->front();
   int count = 0;
   for (; count < 100; ++count) {
     const auto tokens = allowed(*matcher);
+    BOOST_TEST_REQUIRE(!tokens.empty());
     if (std::find(tokens.begin(), tokens.end(), newline) == tokens.end()) break;
     BOOST_REQUIRE(matcher->accept(newline).ok());
   }
+  return count;
+}
+
+BOOST_AUTO_TEST_CASE(json_does_not_idle_in_white_space) {
+  const int count = new_lines_after({GrammarKind::kJsonObject, ""}, "{");
   BOOST_TEST(count > 4);
   BOOST_TEST(count < 100);
-  BOOST_TEST(!allowed(*matcher).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_call_does_not_idle_in_white_space_but_prose_beside_it_may) {
+  const GrammarSpec spec{GrammarKind::kStructuralTag,
+                         R"({"type":"structural_tag","format":{"type":"triggered_tags",
+      "triggers":["<call>"],"tags":[{"begin":"<call>","content":{"type":"json_schema",
+      "json_schema":{"type":"object"}},"end":"</call>"}]}})"};
+  const int in_call = new_lines_after(spec, "<call>{");
+  BOOST_TEST(in_call > 4);
+  BOOST_TEST(in_call < 100);
+  BOOST_TEST(new_lines_after(spec, "Hello") == 100);
 }
 
 BOOST_AUTO_TEST_CASE(random_answers_of_every_kind_come_to_a_valid_end) {

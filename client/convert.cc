@@ -11,6 +11,32 @@ kj::StringPtr view(const std::string& text) {
   return {text.c_str(), text.size()};
 }
 
+void fill_tools(const Parameters& in, rpc::Parameters::Builder out) {
+  if (!in.tools.empty()) {
+    auto tools = out.initTools(static_cast<uint32_t>(in.tools.size()));
+    for (uint32_t i = 0; i < tools.size(); ++i) {
+      tools[i].setName(view(in.tools[i].name));
+      tools[i].setDescription(view(in.tools[i].description));
+      tools[i].setParameters(view(in.tools[i].parameters));
+      tools[i].setStrict(in.tools[i].strict);
+    }
+  }
+  out.setParallelToolCalls(in.parallel_tool_calls);
+  auto choice = out.getToolChoice();
+  switch (in.tool_choice.kind) {
+    case ToolChoice::Kind::kStandard:
+      return choice.setStandard();
+    case ToolChoice::Kind::kNone:
+      return choice.setNone();
+    case ToolChoice::Kind::kAutomatic:
+      return choice.setAutomatic();
+    case ToolChoice::Kind::kRequired:
+      return choice.setRequired();
+    case ToolChoice::Kind::kNamed:
+      return choice.setNamed(view(in.tool_choice.name));
+  }
+}
+
 void fill(const Parameters& in, rpc::Parameters::Builder out) {
   out.setTemperature(in.temperature);
   out.setTopP(in.top_p);
@@ -44,6 +70,8 @@ void fill(const Parameters& in, rpc::Parameters::Builder out) {
   out.setEcho(in.echo);
   out.setCacheSalt(view(in.cache_salt));
   out.setLabel(view(in.label));
+  if (!in.structured_outputs.empty()) out.setStructuredOutputs(view(in.structured_outputs));
+  fill_tools(in, out);
 }
 
 void fill(const Message& in, rpc::Message::Builder out) {
@@ -74,12 +102,24 @@ std::vector<SampledToken> to_tokens(capnp::List<rpc::Token>::Reader in) {
   return out;
 }
 
+std::vector<ToolCall> to_calls(capnp::List<rpc::ToolCall>::Reader in) {
+  std::vector<ToolCall> out;
+  out.reserve(in.size());
+  for (const rpc::ToolCall::Reader call : in) {
+    out.push_back({to_string(call.getId()), to_string(call.getName()),
+                   to_string(call.getArguments()), call.getIndex()});
+  }
+  return out;
+}
+
 FinishReason to_reason(rpc::FinishReason reason) {
   switch (reason) {
     case rpc::FinishReason::STOP:
       return FinishReason::kStop;
     case rpc::FinishReason::LENGTH:
       return FinishReason::kLength;
+    case rpc::FinishReason::TOOL_CALLS:
+      return FinishReason::kToolCalls;
     default:
       return FinishReason::kUnfinished;
   }
@@ -136,7 +176,8 @@ std::vector<Choice> to_choices(capnp::List<rpc::Choice>::Reader in) {
   out.reserve(in.size());
   for (const rpc::Choice::Reader choice : in) {
     out.push_back({choice.getIndex(), to_string(choice.getText()), to_tokens(choice.getTokens()),
-                   to_tokens(choice.getPromptTokens()), to_reason(choice.getFinishReason())});
+                   to_tokens(choice.getPromptTokens()), to_reason(choice.getFinishReason()),
+                   to_string(choice.getReasoning()), to_calls(choice.getToolCalls())});
   }
   return out;
 }

@@ -120,10 +120,21 @@ struct Message {
 }
 
 struct ToolCall {
-  # Of an assistant message in the conversation so far.
+  # Of an assistant message in the conversation so far, or of an answer.
   id @0 :Text;
   name @1 :Text;
   arguments @2 :Text;  # JSON
+  index @3 :UInt32;
+  # Of an answer: 0, 1, ... within its choice. In a chunk: which call it goes on with; the chunk in
+  # which a call begins has its id and name, and `arguments` is the piece that is new.
+}
+
+struct Tool {
+  # A function that the model may ask the client to call.
+  name @0 :Text;         # 1 to 64 of A-Z, a-z, 0-9, _ and -
+  description @1 :Text;
+  parameters @2 :Text;   # JSON text: the JSON Schema of an object. Empty: it takes nothing
+  strict @3 :Bool;       # with an automatic choice, too, arguments follow `parameters`
 }
 
 struct LogitBias {
@@ -163,12 +174,22 @@ struct Parameters {
   # free text.
   label @20 :Text;                    # for the server's log, as X-Request-Id; at most 128 visible
                                       # ASCII characters, else the server makes its own
+  tools @23 :List(Tool);              # chat() only; at most 128
+  toolChoice :union {
+    standard @24 :Void;               # automatic with tools, none without
+    none @25 :Void;                   # the tools are not shown to the model
+    automatic @26 :Void;              # text, calls or both
+    required @27 :Void;               # at least one call, and nothing else
+    named @28 :Text;                  # a call of the tool of this name, and nothing else
+  }
+  parallelToolCalls @29 :Bool = true; # more than one call in an answer
 }
 
 enum FinishReason {
   unfinished @0;  # in a chunk: more comes
   stop @1;        # the model ended, or a stop string or stop token came
-  length @2;      # max_tokens, or the end of the context
+  length @2;      # max_tokens, or the end of the context; also in the middle of a call
+  toolCalls @3;   # it ended by itself, has a call, and all its calls are whole
 }
 
 struct TokenLogprob {
@@ -190,6 +211,7 @@ struct Choice {
   promptTokens @3 :List(Token);   # with echo and logprobs: the prompt, scored; in the first chunk
   finishReason @4 :FinishReason;
   reasoning @5 :Text;             # what a model that reasons thought before `text`
+  toolCalls @6 :List(ToolCall);   # in a chunk: each index at most once, in order
 }
 
 struct Chunk {

@@ -53,6 +53,7 @@ class Recorder(rpc.ResponseSink.Server):
         self.gate = gate
         self.chunks, self.text, self.tokens, self.ends = 0, "", [], 0
         self.errors = []
+        self.calls = []  # of choice 0, [id, name, arguments]
         self.finish_reason = None
 
     async def chunk(self, chunk, **_):
@@ -60,6 +61,11 @@ class Recorder(rpc.ResponseSink.Server):
         for choice in chunk.choices:
             self.text += choice.text
             self.tokens += [(token.id, token.logprob) for token in choice.tokens]
+            for call in choice.toolCalls if choice.index == 0 else []:
+                if call.name:
+                    assert call.index == len(self.calls)
+                    self.calls.append([call.id, call.name, ""])
+                self.calls[call.index][2] += call.arguments
             if choice.finishReason != "unfinished":
                 self.finish_reason = str(choice.finishReason)
         if self.gate:

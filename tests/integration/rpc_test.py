@@ -1,6 +1,7 @@
 """The RPC of a real server, by pycapnp, by the C++ client and by garbage."""
 
 import asyncio
+import json
 import re
 import socket
 import struct
@@ -11,6 +12,7 @@ import unittest
 from pathlib import Path
 
 import capnp
+import jsonschema
 from rpc_client import Connection, Recorder, run
 from server import BUILD, MODEL, ROOT, Server, free_port
 
@@ -150,6 +152,66 @@ class RpcTest(unittest.TestCase):
                     await task
                 self.server.wait_idle()
                 self.assertTrue((await line.serving.health()).ready)
+        run(main)
+
+    def test_tools_are_those_of_http(self):
+        schema = {"type": "object", "required": ["city", "days"], "additionalProperties": False,
+                  "properties": {"city": {"type": "string", "maxLength": 12},
+                                 "days": {"type": "integer", "minimum": 1, "maximum": 9}}}
+        question = "What is the weather in Paris?"
+        tools = [{"name": "weather", "description": "Tells the weather.",
+                  "parameters": json.dumps(schema)}, {"name": "now"}]
+        by_http = [{"type": "function", "function": tools[0] | {"parameters": schema}},
+                   {"type": "function", "function": tools[1]}]
+        named = {"type": "function", "function": {"name": "weather"}}
+        choices = [({"required": None}, "required"), ({"named": "weather"}, named),
+                   ({"none": None}, "none"), ({"automatic": None}, "auto")]
+
+        async def main():
+            async with self.connect() as line:
+                for choice, http_choice in choices:
+                    with self.subTest(choice):
+                        options = dict(temperature=0, maxTokens=80, tools=tools, toolChoice=choice,
+                                       parallelToolCalls=False)
+                        expected = self.server.post("/v1/chat/completions", {
+                            "model": MODEL, "messages": [{"role": "user", "content": question}],
+                            "temperature": 0, "max_tokens": 80, "tools": by_http,
+                            "tool_choice": http_choice,
+                            "parallel_tool_calls": False}).json()["choices"][0]
+                        whole = (await line.chat(question, **options)).answer.choices[0]
+                        sink = Recorder()
+                        await line.chat(question, sink, **options)
+                        calls = [[call["function"]["name"], call["function"]["arguments"]]
+                                 for call in expected["message"].get("tool_calls") or []]
+                        self.assertEqual([[call.name, call.arguments] for call in whole.toolCalls],
+                                         calls)
+                        self.assertEqual([call[1:] for call in sink.calls], calls)
+                        text = expected["message"]["content"] or ""
+                        self.assertEqual((whole.text, sink.text), (text, text))
+                        reason = expected["finish_reason"].replace("tool_calls", "toolCalls")
+                        self.assertEqual((str(whole.finishReason), sink.finish_reason),
+                                         (reason, reason))
+                        if "named" in choice:
+                            jsonschema.validate(json.loads(calls[0][1]), schema)
+                # The result goes back as a message of its call.
+                call = {"id": "call_1", "name": "weather", "arguments": "{}"}
+                conversation = [{"role": "user", "content": question},
+                                {"role": "assistant", "toolCalls": [call]},
+                                {"role": "tool", "toolCallId": "call_1", "content": "Sunny."}]
+                answer = (await line.serving.chat(
+                    model=MODEL, messages=conversation,
+                    parameters={"temperature": 0, "maxTokens": 12, "tools": tools})).answer
+                http_call = {"id": "call_1", "type": "function",
+                             "function": {"name": "weather", "arguments": "{}"}}
+                expected = self.server.post("/v1/chat/completions", {
+                    "model": MODEL, "temperature": 0, "max_tokens": 12, "tools": by_http,
+                    "messages": [{"role": "user", "content": question},
+                                 {"role": "assistant", "content": None, "tool_calls": [http_call]},
+                                 {"role": "tool", "tool_call_id": "call_1",
+                                  "content": "Sunny."}]}).json()
+                self.assertEqual(answer.choices[0].text,
+                                 expected["choices"][0]["message"]["content"] or "")
+                self.assertEqual(answer.usage.promptTokens, expected["usage"]["prompt_tokens"])
         run(main)
 
     def test_leaving_cancels_everything(self):

@@ -7,6 +7,7 @@
 
 #include "actors/gateway/openai/json_parse.h"
 #include "actors/gateway/openai/request_limits.h"
+#include "actors/gateway/tools/limits.h"
 #include "engine/sample/validate.h"
 #include "engine/tokenizer/utf8.h"
 
@@ -45,6 +46,18 @@ Status put_text(Json& out, const char* field, capnp::Text::Reader text, const st
   return ok_status();
 }
 
+// Puts the document that a text spells, if one is given.
+Status put_json(Json& out, const char* field, capnp::Text::Reader text, const std::string& path) {
+  if (text.size() == 0) return ok_status();
+  TROUPE_ASSIGN_OR_RETURN(const Json spelled, to_text(text, path));
+  auto parsed = parse_json(spelled.get_ref<const std::string&>());
+  if (!parsed.ok()) {
+    return invalid_argument(path + " must be JSON text: " + parsed.status().message(), path);
+  }
+  out[field] = std::move(parsed).value();
+  return ok_status();
+}
+
 // A list that is longer than it may be is refused by its size alone, so it is not read: its
 // elements, which may take no bytes in the message, stay null.
 template <class List, class Convert>
@@ -80,6 +93,53 @@ Result<Json> to_bias_object(capnp::List<rpc::LogitBias>::Reader biases) {
   return out;
 }
 
+Result<Json> to_tool(rpc::Tool::Reader tool, const std::string& path) {
+  const std::string prefix = path + ".function.";
+  Json function = Json::object();
+  TROUPE_ASSIGN_OR_RETURN(function["name"], to_text(tool.getName(), prefix + "name"));
+  TROUPE_RETURN_IF_ERROR(
+      put_text(function, "description", tool.getDescription(), prefix + "description"));
+  TROUPE_RETURN_IF_ERROR(
+      put_json(function, "parameters", tool.getParameters(), prefix + "parameters"));
+  function["strict"] = tool.getStrict();
+  return Json{{"type", "function"}, {"function", std::move(function)}};
+}
+
+Status put_tools(Json& out, rpc::Parameters::Reader in) {
+  if (in.getTools().size() > 0) {
+    const auto convert = [](rpc::Tool::Reader tool, uint32_t i) {
+      return to_tool(tool, at("tools", i));
+    };
+    TROUPE_ASSIGN_OR_RETURN(out["tools"], to_array(in.getTools(), kToolsMax, convert));
+  }
+  if (!in.getParallelToolCalls()) out["parallel_tool_calls"] = false;
+  const rpc::Parameters::ToolChoice::Reader choice = in.getToolChoice();
+  using Which = rpc::Parameters::ToolChoice::Which;
+  switch (choice.which()) {
+    case Which::STANDARD:
+      break;
+    case Which::NONE:
+      out["tool_choice"] = "none";
+      break;
+    case Which::AUTOMATIC:
+      out["tool_choice"] = "auto";
+      break;
+    case Which::REQUIRED:
+      out["tool_choice"] = "required";
+      break;
+    case Which::NAMED: {
+      TROUPE_ASSIGN_OR_RETURN(Json name, to_text(choice.getNamed(), "tool_choice.function.name"));
+      out["tool_choice"] = {{"type", "function"}, {"function", {{"name", std::move(name)}}}};
+      break;
+    }
+    default:
+      return Status(StatusCode::kUnsupported,
+                    "this server does not know this kind of tool_choice; it is older than yours",
+                    "tool_choice");
+  }
+  return ok_status();
+}
+
 Status put_parameters(Json& out, rpc::Parameters::Reader in) {
   out["temperature"] = to_number(in.getTemperature());
   out["top_p"] = to_number(in.getTopP());
@@ -107,16 +167,9 @@ Status put_parameters(Json& out, rpc::Parameters::Reader in) {
     TROUPE_ASSIGN_OR_RETURN(out["stop_token_ids"],
                             to_token_array(in.getStopTokenIds(), kStopTokenIdsMax));
   }
-  if (in.hasStructuredOutputs()) {
-    const char* name = "structured_outputs";
-    TROUPE_ASSIGN_OR_RETURN(const Json text, to_text(in.getStructuredOutputs(), name));
-    auto parsed = parse_json(text.get_ref<const std::string&>());
-    if (!parsed.ok()) {
-      return invalid_argument(
-          std::string(name) + " must be JSON text: " + parsed.status().message(), name);
-    }
-    out[name] = std::move(parsed).value();
-  }
+  TROUPE_RETURN_IF_ERROR(
+      put_json(out, "structured_outputs", in.getStructuredOutputs(), "structured_outputs"));
+  TROUPE_RETURN_IF_ERROR(put_tools(out, in));
   return put_text(out, "cache_salt", in.getCacheSalt(), "cache_salt");
 }
 
@@ -134,7 +187,11 @@ Result<Json> to_tool_call(rpc::ToolCall::Reader call, const std::string& path) {
 Result<Json> to_message(rpc::Message::Reader message, const std::string& path) {
   Json out = Json::object();
   TROUPE_ASSIGN_OR_RETURN(out["role"], to_text(message.getRole(), path + ".role"));
-  TROUPE_ASSIGN_OR_RETURN(out["content"], to_text(message.getContent(), path + ".content"));
+  // Calls alone are an answer; an empty text beside them is none.
+  const bool calls_only = message.getContent().size() == 0 && message.getToolCalls().size() > 0;
+  if (!calls_only) {
+    TROUPE_ASSIGN_OR_RETURN(out["content"], to_text(message.getContent(), path + ".content"));
+  }
   TROUPE_RETURN_IF_ERROR(put_text(out, "name", message.getName(), path + ".name"));
   TROUPE_RETURN_IF_ERROR(
       put_text(out, "tool_call_id", message.getToolCallId(), path + ".tool_call_id"));

@@ -18,7 +18,20 @@ kj::Duration to_kj(std::chrono::milliseconds duration) {
 
 rpc::FinishReason to_rpc(std::optional<AnswerEnd> end) {
   if (!end) return rpc::FinishReason::UNFINISHED;
-  return *end == AnswerEnd::kStop ? rpc::FinishReason::STOP : rpc::FinishReason::LENGTH;
+  switch (*end) {
+    case AnswerEnd::kStop:
+      return rpc::FinishReason::STOP;
+    case AnswerEnd::kLength:
+      return rpc::FinishReason::LENGTH;
+    case AnswerEnd::kToolCalls:
+      return rpc::FinishReason::TOOL_CALLS;
+  }
+  TROUPE_ASSERT(false, static_cast<int>(*end));
+  return rpc::FinishReason::UNFINISHED;
+}
+
+kj::StringPtr view(const std::string& text) {
+  return {text.c_str(), text.size()};
 }
 
 // About what a token takes in a message.
@@ -105,14 +118,45 @@ void RpcExchange::orphan() {
   context_ = nullptr;
 }
 
+size_t RpcExchange::add_part(const AnswerPart& part, Pending& pending) {
+  switch (part.kind) {
+    case AnswerPartKind::kText:
+      pending.text += part.text;
+      break;
+    case AnswerPartKind::kReasoning:
+      pending.reasoning += part.text;
+      break;
+    case AnswerPartKind::kCallStarted:
+      pending.calls.push_back({part.call, part.id, part.text, {}});
+      return sizeof(PendingCall) + part.id.size() + part.text.size();
+    case AnswerPartKind::kCallArguments:
+      // A chunk was given in the middle of the call.
+      if (pending.calls.empty()) pending.calls.push_back({part.call, {}, {}, {}});
+      TROUPE_ASSERT(pending.calls.back().index == part.call, part.call);
+      pending.calls.back().arguments += part.text;
+      break;
+    case AnswerPartKind::kCallFinished:
+      return 0;
+  }
+  return part.text.size();
+}
+
+void RpcExchange::fill_calls(const std::vector<PendingCall>& calls,
+                             capnp::List<rpc::ToolCall>::Builder out) {
+  for (uint32_t i = 0; i < calls.size(); ++i) {
+    out[i].setIndex(calls[i].index);
+    if (!calls[i].id.empty()) out[i].setId(view(calls[i].id));
+    if (!calls[i].name.empty()) out[i].setName(view(calls[i].name));
+    if (!calls[i].arguments.empty()) out[i].setArguments(view(calls[i].arguments));
+  }
+}
+
 void RpcExchange::on_delta(const ChoiceDelta& delta, const GenerationRun& /*run*/) {
   if (error_) return;
   Pending& pending = pending_[delta.index];
   size_t bytes = 0;
   for (const AnswerPart& part : delta.parts) {
-    // An RPC request has no tools, so there are no calls.
-    (part.kind == AnswerPartKind::kReasoning ? pending.reasoning : pending.text) += part.text;
-    bytes += part.text.size();
+    bytes += add_part(part, pending);
   }
   pending.prompt.insert(pending.prompt.end(), delta.prompt.begin(), delta.prompt.end());
   pending.tokens.insert(pending.tokens.end(), delta.tokens.begin(), delta.tokens.end());
@@ -199,9 +243,10 @@ void RpcExchange::fill_choices(capnp::List<rpc::Choice>::Builder out) const {
   for (const auto& [index, pending] : pending_) {
     rpc::Choice::Builder choice = out[i++];
     choice.setIndex(index);
-    choice.setText(kj::StringPtr(pending.text.c_str(), pending.text.size()));
-    if (!pending.reasoning.empty()) {
-      choice.setReasoning(kj::StringPtr(pending.reasoning.c_str(), pending.reasoning.size()));
+    choice.setText(view(pending.text));
+    if (!pending.reasoning.empty()) choice.setReasoning(view(pending.reasoning));
+    if (!pending.calls.empty()) {
+      fill_calls(pending.calls, choice.initToolCalls(static_cast<uint32_t>(pending.calls.size())));
     }
     fill_tokens(pending.tokens, logprobs_ >= 0,
                 choice.initTokens(static_cast<uint32_t>(pending.tokens.size())));

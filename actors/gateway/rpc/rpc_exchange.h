@@ -42,12 +42,23 @@ class RpcExchange final : private RunSink {
   void orphan();
 
  private:
+  // A call, or in chunks what is new of it: id and name only where it begins.
+  struct PendingCall {
+    uint32_t index = 0;
+    std::string id, name, arguments;
+  };
   // What is new of one choice and not given yet.
   struct Pending {
     std::string text, reasoning;
+    std::vector<PendingCall> calls;
     std::vector<ChoiceToken> prompt, tokens;
     std::optional<AnswerEnd> finish;
   };
+
+  // Returns the bytes that a message will need for the part.
+  static size_t add_part(const AnswerPart& part, Pending& pending);
+  static void fill_calls(const std::vector<PendingCall>& calls,
+                         capnp::List<rpc::ToolCall>::Builder out);
 
   void on_delta(const ChoiceDelta& delta, const GenerationRun& run) override;
   void on_end(const UsageTotals& totals) override;

@@ -22,6 +22,26 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
+// A function that the model may ask the client to call.
+struct Tool {
+  std::string name;  // 1 to 64 of A-Z, a-z, 0-9, _ and -
+  std::string description;
+  std::string parameters;  // JSON text, the JSON Schema of an object; empty: it takes nothing
+  bool strict = false;     // with an automatic choice, too, arguments follow `parameters`
+};
+
+struct ToolChoice {
+  enum class Kind {
+    kStandard,   // automatic with tools, none without
+    kNone,       // the tools are not shown to the model
+    kAutomatic,  // text, calls or both
+    kRequired,   // at least one call, and nothing else
+    kNamed,      // a call of the tool `name`, and nothing else
+  };
+  Kind kind = Kind::kStandard;
+  std::string name = {};
+};
+
 struct Parameters {
   double temperature = 1;  // [0, 2]; 0: always the most probable token
   double top_p = 1;        // (0, 1]
@@ -43,6 +63,11 @@ struct Parameters {
   bool echo = false;                 // completions only
   std::string cache_salt;
   std::string label;  // for the server's log
+  // What the answer has to look like: JSON text, as structured_outputs of a body. Empty: free text.
+  std::string structured_outputs = {};
+  std::vector<Tool> tools = {};  // chats only, at most 128
+  ToolChoice tool_choice = {};
+  bool parallel_tool_calls = true;  // more than one call in an answer
 };
 
 struct CompletionRequest {
@@ -51,9 +76,13 @@ struct CompletionRequest {
   Parameters parameters;
 };
 
+// Of an answer, or of an assistant's message in the conversation so far. In a chunk of an answer
+// only what is new: id and name where the call begins, then pieces of its arguments.
 struct ToolCall {
   std::string id, name;
   std::string arguments;  // JSON
+  uint32_t index = 0;     // 0, 1, ... within a choice
+  bool operator==(const ToolCall&) const = default;
 };
 
 struct Message {
@@ -73,7 +102,8 @@ struct ChatRequest {
 enum class FinishReason {
   kUnfinished,  // in a chunk: more comes
   kStop,        // the model ended, or a stop string or stop token came
-  kLength,      // max_tokens, or the end of the context
+  kLength,      // max_tokens, or the end of the context; also in the middle of a call
+  kToolCalls,   // it ended by itself, has a call, and all its calls are whole
 };
 
 struct TokenLogprob {
@@ -96,6 +126,8 @@ struct Choice {
   std::vector<SampledToken> tokens;
   std::vector<SampledToken> prompt_tokens;  // with echo and logprobs
   FinishReason finish_reason = FinishReason::kUnfinished;
+  std::string reasoning = {};  // what a model that reasons thought before `text`
+  std::vector<ToolCall> tool_calls = {};
   bool operator==(const Choice&) const = default;
 };
 

@@ -167,6 +167,44 @@ BOOST_FIXTURE_TEST_CASE(a_lost_connection_ends_requests_and_is_made_anew, Fixtur
   BOOST_TEST(client->complete(completion())->choices.at(0).text == "xxxxx");
 }
 
+BOOST_AUTO_TEST_CASE(calls_of_tools_come_whole_or_in_pieces) {
+  ServerThread server(
+      "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}{% for m in messages %}"
+      "{{ m.content }}{% endfor %}>",
+      "So: <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>");
+  server.start();
+  auto client = Client::connect("127.0.0.1", server.port).value();
+  ChatRequest chat{"tiny", {{"user", "hi"}}, {}};
+  chat.parameters.tools = {{"f", "Does f.", R"({"type":"object"})"}, {"g", "", ""}};
+  const auto answer = client->chat(chat);
+  BOOST_REQUIRE_MESSAGE(answer.ok(), answer.status().message());
+  const Choice& whole = answer->choices.at(0);
+  BOOST_TEST(whole.text == "So:");
+  BOOST_TEST((whole.finish_reason == FinishReason::kToolCalls));
+  BOOST_REQUIRE(whole.tool_calls.size() == 1U);
+  BOOST_TEST(whole.tool_calls[0].name == "f");
+  BOOST_TEST(whole.tool_calls[0].arguments == "{\"a\": 1}");
+  auto stream = client->stream(chat);
+  ToolCall pieces;
+  while (true) {
+    const auto chunk = stream->next();
+    BOOST_REQUIRE_MESSAGE(chunk.ok(), chunk.status().message());
+    if (!chunk.value()) break;
+    for (const ToolCall& call : chunk.value()->at(0).tool_calls) {
+      pieces.id += call.id;
+      pieces.name += call.name;
+      pieces.arguments += call.arguments;
+    }
+  }
+  BOOST_TEST(pieces.name == "f");
+  BOOST_TEST(pieces.arguments == "{\"a\": 1}");
+  BOOST_TEST(pieces.id.starts_with("call_"));
+  chat.parameters.tool_choice = {ToolChoice::Kind::kNamed, "h"};
+  BOOST_TEST(client->chat(chat).status().param() == "tool_choice.function.name");
+  chat.parameters.tool_choice = {ToolChoice::Kind::kNone};
+  BOOST_TEST(client->chat(chat)->choices.at(0).tool_calls.empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_wrong_address_is_told_at_once) {
   ServerThread server;
   server.start();

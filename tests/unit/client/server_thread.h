@@ -13,7 +13,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "actors/gateway/rpc/rpc_frontend.h"
 #include "tests/unit/actors/gateway/openai/tiny_model.h"
@@ -40,20 +42,24 @@ class Counter final {
   int count_ = 0;
 };
 
-// Gives each choice max_tokens tokens "x", one per interval.
+// Gives each choice max_tokens tokens "x", one per interval; or the bytes of a text, then an end.
 class RepeatingGenerator final : public Generator, private kj::TaskSet::ErrorHandler {
  public:
-  RepeatingGenerator(kj::Timer& timer, std::atomic<int64_t>& interval_us, Counter& cancelled)
+  RepeatingGenerator(kj::Timer& timer, std::atomic<int64_t>& interval_us, Counter& cancelled,
+                     std::string text)
       : timer_(timer),
         interval_us_(interval_us),
+        text_(std::move(text)),
         cancelled_(cancelled),
         tasks_(kj::heap<kj::TaskSet>(static_cast<kj::TaskSet::ErrorHandler&>(*this))) {}
   ~RepeatingGenerator() noexcept override { tasks_ = nullptr; }
 
   Result<RequestId> submit(GenerationRequest request, GenerationListener& listener) override {
     const uint64_t id = ++ids_;
-    running_[id] = {&listener, static_cast<uint32_t>(request.choices.size()),
-                    request.choices[0].max_tokens, static_cast<uint32_t>(request.prompt.size())};
+    const uint32_t length =
+        text_.empty() ? request.choices[0].max_tokens : static_cast<uint32_t>(text_.size());
+    running_[id] = {&listener, static_cast<uint32_t>(request.choices.size()), length,
+                    static_cast<uint32_t>(request.prompt.size())};
     tasks_->add(step(id));
     return RequestId(id);
   }
@@ -75,7 +81,8 @@ class RepeatingGenerator final : public Generator, private kj::TaskSet::ErrorHan
           const auto found = running_.find(id);
           if (found == running_.end()) return kj::READY_NOW;
           Running& running = found->second;
-          const SampledToken token{'x', -0.5F, {}};
+          const char c = text_.empty() ? 'x' : text_[text_.size() - running.left];
+          const SampledToken token{static_cast<uint8_t>(c), -0.5F, {}};
           GenerationListener& listener = *running.listener;
           const auto [_, choices, left, prompt_tokens] = running;
           --running.left;
@@ -86,7 +93,8 @@ class RepeatingGenerator final : public Generator, private kj::TaskSet::ErrorHan
           running_.erase(found);
           for (uint32_t c = 0; c < choices; ++c) {
             listener.on_tokens(c, {&token, 1});
-            listener.on_finished(c, FinishReason::kLength, -1, {prompt_tokens, 0});
+            listener.on_finished(c, text_.empty() ? FinishReason::kLength : FinishReason::kStop, -1,
+                                 {prompt_tokens, 0});
           }
           return kj::READY_NOW;
         });
@@ -95,6 +103,7 @@ class RepeatingGenerator final : public Generator, private kj::TaskSet::ErrorHan
 
   kj::Timer& timer_;
   std::atomic<int64_t>& interval_us_;
+  const std::string text_;
   Counter& cancelled_;
   uint64_t ids_ = 0;
   std::map<uint64_t, Running> running_;
@@ -104,6 +113,11 @@ class RepeatingGenerator final : public Generator, private kj::TaskSet::ErrorHan
 class ServerThread final {
  public:
   ServerThread() { std::signal(SIGPIPE, SIG_IGN); }
+  // A model with this template says this text.
+  ServerThread(std::string chat_template, std::string text)
+      : template_(std::move(chat_template)), text_(std::move(text)) {
+    std::signal(SIGPIPE, SIG_IGN);
+  }
   ~ServerThread() { stop(); }
 
   // Listens on `port`; 0: a free one.
@@ -137,11 +151,11 @@ class ServerThread final {
     auto stop = kj::newPromiseAndFulfiller<void>();
     stop_ = kj::mv(stop.fulfiller);
     executor_ = kj::getCurrentThreadExecutor().addRef();
-    TinyModel model;
+    TinyModel model = template_.empty() ? TinyModel() : TinyModel(template_);
     ManualClock clock;
     Health health(healthy);
     FrontendLoad load({}, 42);
-    RepeatingGenerator generator(io.provider->getTimer(), interval_us, cancelled);
+    RepeatingGenerator generator(io.provider->getTimer(), interval_us, cancelled, text_);
     {
       RpcFrontend frontend(*io.lowLevelProvider, io.provider->getTimer(), generator,
                            model.catalogue(), health, clock, load, "1.2.3");
@@ -153,6 +167,7 @@ class ServerThread final {
     stop_ = nullptr;
   }
 
+  const std::string template_, text_;
   kj::Own<const kj::Executor> executor_;
   kj::Own<kj::PromiseFulfiller<void>> stop_;  // on the server's thread
   std::thread thread_;

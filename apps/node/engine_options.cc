@@ -11,10 +11,10 @@ void add_compute_settings(Settings& settings, EngineOptions& options) {
                 .help = "cpu, or reference: plain fp32, the slow yardstick",
                 .choices = {"cpu", "reference"}},
                &options.backend);
-  settings.add({.name = "isa",
-                .help = "Instruction set; all give the same tokens",
+  settings.add({.name = "cpu-features",
+                .help = "Largest instruction set to compute with; all give the same tokens",
                 .choices = {"auto", "scalar", "avx2", "avx512", "avx512vnni", "amx"}},
-               &options.isa);
+               &options.cpu_features);
   settings.add({.name = "kv-memory-mib",
                 .help = "Memory for KV in MiB; 0: a quarter of what is available, at most 4096",
                 .alias = "kv-memory"},

@@ -14,13 +14,13 @@ namespace troupe {
 
 struct EngineOptions {
   std::string model_path;
-  std::string backend = "cpu";   // or "reference": plain fp32, slow, the yardstick
-  uint32_t threads = 0;          // 0: one per core that the process may use
-  std::string isa = "auto";      // or a name of kernels/cpu/isa.h
-  uint64_t kv_memory_mib = 0;    // 0: a quarter of the available memory, at most 4 GiB …
-  uint32_t kv_memory_parts = 1;  // … divided by this: the models of one process
-  uint32_t kv_blocks = 0;        // overrides kv_memory_mib
-  uint32_t context_tokens = 0;   // 0: the model's
+  std::string backend = "cpu";        // or "reference": plain fp32, slow, the yardstick
+  uint32_t threads = 0;               // 0: one per core that the process may use
+  std::string cpu_features = "auto";  // or a name of kernels/cpu/isa.h
+  uint64_t kv_memory_mib = 0;         // 0: a quarter of the available memory, at most 4 GiB …
+  uint32_t kv_memory_parts = 1;       // … divided by this: the models of one process
+  uint32_t kv_blocks = 0;             // overrides kv_memory_mib
+  uint32_t context_tokens = 0;        // 0: the model's
   uint32_t step_tokens_max = kStepTokensDefault;
   uint32_t running_max = kRunningSequencesMax;
   std::string speculation = "auto";  // or "off"

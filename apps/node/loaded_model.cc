@@ -33,11 +33,11 @@ Result<CpuIsa> choose_isa(const std::string& name) {
   // yet: they run where they are asked for.
   if (name == "auto") return std::min(detect_best_cpu_isa(), CpuIsa::kAvx512Vnni);
   const auto isa = parse_cpu_isa(name);
-  if (!isa) return invalid_argument("--isa " + name + " is unknown; try auto");
+  if (!isa) return invalid_argument("--cpu-features " + name + " is unknown; try auto");
   if (!supports(*isa)) {
-    return Status{StatusCode::kUnsupported, "--isa " + name +
-                                                ": this machine does not have it; its best is " +
-                                                std::string(to_string(detect_best_cpu_isa()))};
+    return Status{StatusCode::kUnsupported,
+                  "--cpu-features " + name + ": " + describe_lack(*isa) + "; take auto, or " +
+                      std::string(to_string(detect_best_cpu_isa())) + " or less"};
   }
   return *isa;
 }
@@ -86,7 +86,7 @@ Status LoadedModel::open(const EngineOptions& options) {
 }
 
 Status LoadedModel::upload(const EngineOptions& options) {
-  TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options.isa));
+  TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options.cpu_features));
   const uint32_t threads = choose_threads(options.threads);
   const uint64_t weights = estimate_memory(*file_, description_->config, 2).weight_bytes;
   if (const auto available = available_memory_bytes();

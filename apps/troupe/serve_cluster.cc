@@ -132,7 +132,7 @@ class LocalProcesses {
     for (const std::string& name : names_[model]) add("--served-model-name", name);
     add("--threads", std::to_string(options_.worker_threads));
     add("--backend", engine.backend);
-    add("--isa", engine.isa);
+    add("--cpu-features", engine.cpu_features);
     add("--kv-memory-mib", std::to_string(engine.kv_memory_mib));
     add("--kv-blocks", std::to_string(engine.kv_blocks));
     add("--context-length", std::to_string(engine.context_tokens));

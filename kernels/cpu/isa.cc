@@ -4,8 +4,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <vector>
 
 namespace troupe {
 namespace {
@@ -45,21 +47,92 @@ bool request_tile_permission() {
   return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureXtiledata) == 0;
 }
 
-// Bits of CPUID leaves 1 and 7: Intel's Software Developer's Manual, volume 2A, CPUID.
-CpuIsa best_of_this_machine() {
-  const Registers one = cpuid(1, 0);
-  const Registers seven = cpuid(7, 0);
+enum class Output { kOneEcx, kSevenEbx, kSevenEcx, kSevenEdx };
+
+// Bits of CPUID leaves 1 and 7: Intel's Software Developer's Manual, volume 2A, CPUID. The names
+// are those of /proc/cpuinfo.
+struct Feature {
+  std::string_view name;
+  CpuIsa isa;  // the first that needs it
+  Output output;
+  uint32_t bit;
+};
+constexpr Feature kFeatures[] = {
+    {"avx", CpuIsa::kAvx2, Output::kOneEcx, 28},
+    {"avx2", CpuIsa::kAvx2, Output::kSevenEbx, 5},
+    {"fma", CpuIsa::kAvx2, Output::kOneEcx, 12},
+    {"f16c", CpuIsa::kAvx2, Output::kOneEcx, 29},
+    {"avx512f", CpuIsa::kAvx512, Output::kSevenEbx, 16},
+    {"avx512bw", CpuIsa::kAvx512, Output::kSevenEbx, 30},
+    {"avx512dq", CpuIsa::kAvx512, Output::kSevenEbx, 17},
+    {"avx512vl", CpuIsa::kAvx512, Output::kSevenEbx, 31},
+    {"avx512_vnni", CpuIsa::kAvx512Vnni, Output::kSevenEcx, 11},
+    {"amx_tile", CpuIsa::kAmx, Output::kSevenEdx, 24},
+    {"amx_int8", CpuIsa::kAmx, Output::kSevenEdx, 25},
+};
+
+uint32_t read_output(Output output) {
+  switch (output) {
+    case Output::kOneEcx:
+      return cpuid(1, 0).ecx;
+    case Output::kSevenEbx:
+      return cpuid(7, 0).ebx;
+    case Output::kSevenEcx:
+      return cpuid(7, 0).ecx;
+    case Output::kSevenEdx:
+      return cpuid(7, 0).edx;
+  }
+  return 0;
+}
+
+// Whether the operating system saves the registers of `isa` (volume 1, XCR0).
+bool saves_registers_of(CpuIsa isa, uint64_t saved) {
+  switch (isa) {
+    case CpuIsa::kScalar:
+      return true;
+    case CpuIsa::kAvx2:
+      return all_bits(saved, 0x6);
+    case CpuIsa::kAvx512:
+    case CpuIsa::kAvx512Vnni:
+      return all_bits(saved, 0xE6);
+    case CpuIsa::kAmx:
+      return all_bits(saved, 3U << 17U) && request_tile_permission();
+  }
+  return false;
+}
+
+struct Machine {
+  std::vector<std::string_view> has, lacks;
+  CpuIsa best = CpuIsa::kScalar;
+};
+
+Machine look_at_this_machine() {
+  Machine machine;
   const uint64_t saved = saved_states();
-  const bool avx2 = all_bits(saved, 0x6) && all_bits(one.ecx, 1U << 12U | 1U << 28U | 1U << 29U) &&
-                    all_bits(seven.ebx, 1U << 5U);
-  if (!avx2) return CpuIsa::kScalar;
-  constexpr uint32_t kAvx512Bits = 1U << 16U | 1U << 17U | 1U << 30U | 1U << 31U;  // F DQ BW VL
-  if (!all_bits(saved, 0xE6) || !all_bits(seven.ebx, kAvx512Bits)) return CpuIsa::kAvx2;
-  if (!all_bits(seven.ecx, 1U << 11U)) return CpuIsa::kAvx512;
-  constexpr uint32_t kTileBits = 1U << 24U | 1U << 25U;  // AMX-TILE, AMX-INT8
-  const bool amx =
-      all_bits(saved, 3U << 17U) && all_bits(seven.edx, kTileBits) && request_tile_permission();
-  return amx ? CpuIsa::kAmx : CpuIsa::kAvx512Vnni;
+  bool whole = true;  // nothing lacked up to here: each instruction set includes those before it
+  for (const CpuIsa isa : kCpuIsas) {
+    for (const Feature& feature : kFeatures) {
+      if (feature.isa != isa) continue;
+      const bool present = all_bits(read_output(feature.output), 1U << feature.bit) &&
+                           saves_registers_of(isa, saved);
+      (present ? machine.has : machine.lacks).push_back(feature.name);
+      whole = whole && present;
+    }
+    if (whole) machine.best = isa;
+  }
+  return machine;
+}
+
+// What a processor can does not change; CPUID itself traps in a virtual machine and is slow.
+const Machine& this_machine() {
+  static const Machine machine = look_at_this_machine();
+  return machine;
+}
+
+std::string joined(const std::vector<std::string_view>& names) {
+  std::string text;
+  for (const std::string_view name : names) text.append(text.empty() ? "" : ", ").append(name);
+  return text.empty() ? "none" : text;
 }
 
 }  // namespace
@@ -75,13 +148,23 @@ std::optional<CpuIsa> parse_cpu_isa(std::string_view name) {
 }
 
 CpuIsa detect_best_cpu_isa() {
-  // What a processor can does not change; CPUID itself traps in a virtual machine and is slow.
-  static const CpuIsa best = best_of_this_machine();
-  return best;
+  return this_machine().best;
 }
 
 bool supports(CpuIsa isa) {
   return isa <= detect_best_cpu_isa();
+}
+
+std::string describe_lack(CpuIsa isa) {
+  std::vector<std::string_view> needed;
+  for (const Feature& feature : kFeatures) {
+    if (feature.isa > isa) continue;
+    const auto& lacks = this_machine().lacks;
+    if (std::find(lacks.begin(), lacks.end(), feature.name) != lacks.end()) {
+      needed.push_back(feature.name);
+    }
+  }
+  return "this machine lacks " + joined(needed) + " for it, and has " + joined(this_machine().has);
 }
 
 }  // namespace troupe

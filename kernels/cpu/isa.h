@@ -2,6 +2,7 @@
 // Which instruction sets this machine offers, decided at run time: one binary runs everywhere.
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace troupe {
@@ -30,5 +31,10 @@ inline constexpr CpuIsa kCpuIsas[] = {CpuIsa::kScalar, CpuIsa::kAvx2, CpuIsa::kA
 
 // The largest supported one.
 [[nodiscard]] CpuIsa detect_best_cpu_isa();
+
+// Why `isa` is not supported: "this machine lacks amx_tile, amx_int8 for it, and has avx, ...", in
+// the names of /proc/cpuinfo. A feature of which the operating system does not save the registers
+// counts as lacking.
+[[nodiscard]] std::string describe_lack(CpuIsa isa);
 
 }  // namespace troupe

@@ -5,26 +5,13 @@ import subprocess
 import unittest
 from pathlib import Path
 
+from instruction_sets import NEEDED_FLAGS, lacking
 from server import MODEL, MODEL_FILE, TROUPE, shared_server
-
-INSTRUCTION_SETS = {  # by the flags of /proc/cpuinfo that they need
-    "scalar": set(), "avx2": {"avx2", "fma", "f16c"},
-    "avx512": {"avx512f", "avx512dq", "avx512bw", "avx512vl"},
-    "avx512vnni": {"avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512_vnni"},
-    "amx": {"avx512_vnni", "amx_tile", "amx_int8"},
-}
 
 
 def troupe(*arguments, text=None, timeout=120):
     return subprocess.run([TROUPE, *map(str, arguments)], input=text, capture_output=True,
                           text=True, timeout=timeout, check=False)
-
-
-def machine_flags():
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("flags"):
-            return set(line.split(":")[1].split())
-    return set()
 
 
 class CliTest(unittest.TestCase):
@@ -50,26 +37,27 @@ class CliTest(unittest.TestCase):
         self.assertNotEqual(self.generate("Once upon a time", *flags, "--seed", 2), first)
 
     def test_every_instruction_set_gives_the_same_tokens_and_logprobs(self):
-        flags = machine_flags()
-        able = [name for name, needed in INSTRUCTION_SETS.items() if needed <= flags]
+        able = [isa for isa in NEEDED_FLAGS if not lacking(isa)]
         self.assertIn("scalar", able)
         prompt = "The lighthouse stood on the edge of the cliff, and every night"
         answers = {}
         for isa in able:
-            out = self.generate(prompt, "--isa", isa, "--max-tokens", 10, "--temperature", 0.9,
-                                "--seed", 5, "--json")
+            out = self.generate(prompt, "--cpu-features", isa, "--max-tokens", 10,
+                                "--temperature", 0.9, "--seed", 5, "--json")
             answers[isa] = json.loads(out)
         for isa, found in answers.items():
             with self.subTest(isa):
                 self.assertEqual(found, answers["scalar"])
 
     def test_an_instruction_set_that_the_machine_lacks_is_refused(self):
-        flags = machine_flags()
-        for isa, needed in INSTRUCTION_SETS.items():
-            if not needed <= flags:
-                run = troupe("generate", MODEL_FILE, "--prompt", "x", "--isa", isa)
+        for isa in NEEDED_FLAGS:
+            if not lacking(isa):
+                continue
+            with self.subTest(isa):
+                run = troupe("generate", MODEL_FILE, "--prompt", "x", "--cpu-features", isa)
                 self.assertEqual(run.returncode, 1, run.stderr)
-                self.assertIn(isa, run.stderr)
+                for name in {isa, "lacks", "auto"} | lacking(isa):
+                    self.assertIn(name, run.stderr)
 
     def test_the_reference_backend_agrees_on_plain_text(self):
         flags = ("--max-tokens", 6, "--temperature", 0)

@@ -50,7 +50,7 @@ class GemmaTest(unittest.TestCase):
         # 48 blocks hold one of the long ones, but not both.
         flags = ["--max-step-tokens", 100, "--threads", 1, "--kv-blocks", 48]
         if "avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
-            flags += ["--isa", "avx2"]
+            flags += ["--cpu-features", "avx2"]
         with Server(*flags, model=GEMMA) as server:
             self.assert_same(together(server, REQUESTS), "in chunks, with one thread")
             server.wait_idle()

@@ -139,7 +139,7 @@ class LifecycleTest(unittest.TestCase):
 
     def test_misspelt_and_impossible_flags_are_refused(self):
         for flags in (["--prot", "8080"], ["--port", "x"], ["--port", "70000"], ["--port", "-1"],
-                      ["--threads", "-1"], ["--threads", "1000000"], ["--isa", "sse9"],
+                      ["--threads", "-1"], ["--threads", "1000000"], ["--cpu-features", "sse9"],
                       ["--max-step-tokens", "0"], ["--max-running", "x"], ["--kv-blocks", "-1"],
                       ["--backend", "abacus"]):
             with self.subTest(flags):

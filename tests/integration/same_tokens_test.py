@@ -4,6 +4,7 @@ preemption, with any number of threads and on every instruction set, bit for bit
 import threading
 import unittest
 
+from instruction_sets import lacking
 from server import Server
 
 # Of unequal length, two with a common beginning; greedy and sampled.
@@ -94,6 +95,28 @@ class SameTokensTest(unittest.TestCase):
         for count in (1, 3):
             with Server("--threads", count) as server:
                 self.assert_same(together(server), f"{count} threads")
+
+    def assert_same_by(self, isa):
+        if lacking(isa):
+            self.skipTest(f"this machine lacks {', '.join(sorted(lacking(isa)))}")
+        with Server(environment={"TROUPE_CPU_FEATURES": isa}) as server:
+            self.assert_same(together(server), isa)
+            self.assertRegex(server.output(), rf"\bon cpu\b[^;]*\b{isa}\b")
+
+    def test_scalar_arithmetic_changes_nothing(self):
+        self.assert_same_by("scalar")
+
+    def test_avx2_changes_nothing(self):
+        self.assert_same_by("avx2")
+
+    def test_avx512_changes_nothing(self):
+        self.assert_same_by("avx512")
+
+    def test_avx512_with_vnni_changes_nothing(self):
+        self.assert_same_by("avx512vnni")
+
+    def test_amx_changes_nothing(self):
+        self.assert_same_by("amx")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,17 @@ BOOST_AUTO_TEST_CASE(the_best_instruction_set_is_supported_and_includes_the_less
   for (const CpuIsa isa : kCpuIsas) BOOST_TEST(supports(isa) == (isa <= best));
 }
 
+BOOST_AUTO_TEST_CASE(what_is_lacking_is_named_and_only_that) {
+  for (const CpuIsa isa : kCpuIsas) {
+    const std::string text = describe_lack(isa);
+    BOOST_TEST_CONTEXT(text) {
+      BOOST_TEST((text.find("lacks none") != std::string::npos) == supports(isa));
+    }
+  }
+  const std::string text = describe_lack(CpuIsa::kAmx);
+  BOOST_TEST((text.find("avx2") > text.find(" has ")) == supports(CpuIsa::kAvx2));
+}
+
 // The compiler's own detection is independent of ours.
 BOOST_AUTO_TEST_CASE(detection_agrees_with_the_compilers) {
   __builtin_cpu_init();

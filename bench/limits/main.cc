@@ -1,6 +1,6 @@
 // Prints what this machine can do at best, and how fast that would let a model run.
 //
-//   limits [MODEL.gguf] [--threads N] [--json FILE]
+//   limits [MODEL.gguf] [--threads N] [--phase SEQUENCES TOKENS CONTEXT]... [--json FILE]
 //
 // Nothing else may use the processors meanwhile. bench/engine/run puts every figure beside its
 // limit.
@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "bench/limits/peaks.h"
@@ -26,10 +27,10 @@ constexpr uint32_t kKvElementBytes = 2;  // binary16
 constexpr size_t kMebi = size_t{1} << 20;
 
 struct NamedPhase {
-  const char* name;
+  std::string name;
   Phase phase;
 };
-constexpr NamedPhase kPhases[] = {
+const NamedPhase kPhases[] = {
     {"decode, context 128", {1, 1, 128}},
     {"decode, context 2048", {1, 1, 2048}},
     {"prefill of 512", {1, 512, 0}},
@@ -77,8 +78,17 @@ double linear_peak(const Json& machine) {
   return peak;
 }
 
+// One that was asked for beside those above.
+NamedPhase named(const Phase& phase) {
+  const std::string sequences = std::to_string(phase.sequences);
+  const std::string what = phase.tokens == 1
+                               ? "decode of " + sequences
+                               : sequences + " x " + std::to_string(phase.tokens) + " tokens";
+  return {what + ", context " + std::to_string(phase.context), phase};
+}
+
 Json print_model(const GgufFile& file, const ModelConfig& config, const Json& machine,
-                 uint32_t threads) {
+                 uint32_t threads, const std::vector<Phase>& asked) {
   const Work one = work_of(file, config, kKvElementBytes, {});
   std::printf("\nthe model, with %u thread%s: the least time that reading and multiplying take\n",
               threads, threads == 1 ? "" : "s");
@@ -87,14 +97,17 @@ Json print_model(const GgufFile& file, const ModelConfig& config, const Json& ma
   rates.read =
       print_read_rate("the model's weights", static_cast<size_t>(one.weight_bytes), threads);
   Json out = Json::array();
-  for (const auto& [name, phase] : kPhases) {
+  std::vector<NamedPhase> phases(std::begin(kPhases), std::end(kPhases));
+  for (const Phase& phase : asked) phases.push_back(named(phase));
+  for (const auto& [name, phase] : phases) {
     const Work work = work_of(file, config, kKvElementBytes, phase);
     const double seconds = least_seconds(work, rates);
     const double tokens = static_cast<double>(phase.sequences) * phase.tokens;
-    std::printf("  %-28s %7.1f MB  %8.2f GOP  %8.2f ms  %9.0f tokens/s\n", name,
+    std::printf("  %-28s %7.1f MB  %8.2f GOP  %8.2f ms  %9.0f tokens/s\n", name.c_str(),
                 (work.weight_bytes + work.kv_bytes) / 1e6, (work.linear_ops + work.float_ops) / 1e9,
                 seconds * 1e3, tokens / seconds);
     out.push_back({{"phase", name},
+                   {"shape", {phase.sequences, phase.tokens, phase.context}},
                    {"bytes", work.weight_bytes + work.kv_bytes},
                    {"operations", work.linear_ops + work.float_ops},
                    {"seconds", seconds},
@@ -103,7 +116,8 @@ Json print_model(const GgufFile& file, const ModelConfig& config, const Json& ma
   return {{"read_weights", rates.read}, {"phases", out}};
 }
 
-int run(const std::string& model_path, uint32_t threads, const std::string& json_path) {
+int run(const std::string& model_path, uint32_t threads, const std::vector<Phase>& phases,
+        const std::string& json_path) {
   Json report = {{"one_thread", print_machine(1)}};
   report["all_threads"] = threads > 1 ? print_machine(threads) : report["one_thread"];
   if (!model_path.empty()) {
@@ -115,7 +129,8 @@ int run(const std::string& model_path, uint32_t threads, const std::string& json
     if (!file.ok()) return fail(file.status());
     const auto model = read_model(*file.value());
     if (!model.ok()) return fail(model.status());
-    report["model"] = print_model(*file.value(), model->config, report["all_threads"], threads);
+    report["model"] =
+        print_model(*file.value(), model->config, report["all_threads"], threads, phases);
   }
   if (json_path.empty()) return 0;
   std::ofstream out(json_path);
@@ -136,7 +151,13 @@ int main(int argc, char** argv) {
   uint32_t threads = std::max(1U, std::thread::hardware_concurrency());
   app.add_option("MODEL", model, "GGUF file");
   app.add_option("--threads", threads, "threads that compute")->check(CLI::Range(1, 1024));
+  std::vector<std::tuple<uint32_t, uint32_t, uint32_t>> shapes;
+  app.add_option("--phase", shapes, "a further step: sequences, new tokens of each, tokens before");
   app.add_option("--json", json, "file to write the same figures to");
   CLI11_PARSE(app, argc, argv);
-  return troupe::limits::run(model, threads, json);
+  std::vector<troupe::limits::Phase> phases;
+  for (const auto& [sequences, tokens, context] : shapes) {
+    phases.push_back({sequences, tokens, context});
+  }
+  return troupe::limits::run(model, threads, phases, json);
 }

@@ -1,9 +1,11 @@
 // Rates of the linear layers: weights' bytes and products per second, per instruction set and
 // number of rows, beside what the machine can read and multiply.
 //
-//   linear_bench [threads = 2] [inputs = 576] [outputs = 49152] [isa, e.g. avx512vnni; all if
-//   absent]
+//   linear_bench [threads = 2] [inputs = 576] [outputs = 49152] [isa, e.g. avx512vnni, or all]
+//                [type, e.g. Q6_K; one of each layout that fits the inputs if absent]
 //
+// Rates of weights count packed bytes; the share is that of reading plain memory, so with weights
+// beyond the caches and few rows it says how near the kernel is to what the machine can do.
 // Each figure is the best of several repeats: on a shared machine the best is what the code can do.
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -30,8 +33,13 @@ struct Options {
   uint32_t threads = 2;
   uint32_t inputs = 576;
   uint32_t outputs = 49152;
-  const char* isa = nullptr;
+  const char* isa = "all";
+  const char* type = nullptr;
 };
+
+// One of each layout.
+constexpr WeightType kTypes[] = {WeightType::kQ4_1, WeightType::kQ5_0, WeightType::kQ5_1,
+                                 WeightType::kQ6_K, WeightType::kQ8_0, WeightType::kF16};
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -51,18 +59,25 @@ double best_seconds(uint32_t threads, int repeats, const std::function<void(uint
   return best;
 }
 
-void print_read_rate(uint32_t threads) {
-  constexpr size_t kWords = size_t{64} << 17;  // 64 MB a thread: more than the second cache
-  std::vector<std::vector<uint64_t>> data(threads, std::vector<uint64_t>(kWords, 1));
+// Prints and returns bytes per second, of memory in huge pages as weights are.
+double print_read_rate(uint32_t threads) {
+  constexpr size_t kBytes = size_t{128} << 20;  // a thread: more than its caches
+  const AlignedBuffer data(threads * kBytes);
+  const auto share = [&](uint32_t t) { return data.as<uint64_t>() + t * (kBytes / 8); };
+  best_seconds(threads, 1, [&](uint32_t t) { std::fill_n(share(t), kBytes / 8, 1); });
   std::vector<uint64_t> sinks(threads * 8);
   const double seconds = best_seconds(threads, kRepeats, [&](uint32_t t) {
     uint64_t sums[8] = {};
-    for (size_t i = 0; i < kWords; i += 8)
-      for (size_t j = 0; j < 8; ++j) sums[j] += data[t][i + j];
+    for (size_t i = 0; i < kBytes / 8; i += 8) {
+      __builtin_prefetch(share(t) + i + 512);
+      for (size_t j = 0; j < 8; ++j) sums[j] += share(t)[i + j];
+    }
     for (const uint64_t s : sums) sinks[t * 8] += s;
   });
-  std::printf("reading 64 MB a thread: %.1f GB/s in all%s\n", threads * kWords * 8 / seconds / 1e9,
+  const double rate = static_cast<double>(threads * kBytes) / seconds;
+  std::printf("reading 128 MB a thread: %.1f GB/s in all%s\n", rate / 1e9,
               sinks[0] == 0 ? " (?)" : "");
+  return rate;
 }
 
 std::vector<uint8_t> random_weights(WeightType type, uint32_t rows, uint32_t inputs) {
@@ -74,9 +89,14 @@ std::vector<uint8_t> random_weights(WeightType type, uint32_t rows, uint32_t inp
     std::memcpy(&bytes[i], &word, 4);
   }
   const uint16_t scale = f32_to_f16(0.01F);
+  // Q6_K has its scale at its end, some others a second one behind the first; F16 is all scales.
   for (size_t at = 0; at < bytes.size(); at += traits.block_bytes) {
+    if (type == WeightType::kQ6_K) {
+      std::memcpy(&bytes[at + traits.block_bytes - 2], &scale, 2);
+      continue;
+    }
     std::memcpy(&bytes[at], &scale, 2);
-    if (type == WeightType::kQ4_1) std::memcpy(&bytes[at + 2], &scale, 2);
+    if (traits.block_bytes >= 4) std::memcpy(&bytes[at + 2], &scale, 2);
   }
   return bytes;
 }
@@ -87,7 +107,7 @@ uint32_t part(uint32_t n, uint32_t t, uint32_t threads) {
   return static_cast<uint32_t>(uint64_t{n} / kLinearGroup * t / threads) * kLinearGroup;
 }
 
-void measure_type(WeightType type, const Options& o) {
+void measure_type(WeightType type, const Options& o, double read_rate) {
   const std::vector<uint8_t> bytes = random_weights(type, o.outputs, o.inputs);
   std::unique_ptr<PackedLinear> w;
   const double pack = best_seconds(1, 1, [&](uint32_t) {
@@ -108,7 +128,7 @@ void measure_type(WeightType type, const Options& o) {
   for (float& v : x) v = normal(random);
   std::vector<float> out(size_t{rows_max} * o.outputs);
   for (const CpuIsa isa : kCpuIsas) {
-    if (!supports(isa) || (o.isa != nullptr && to_string(isa) != o.isa)) continue;
+    if (!supports(isa) || (o.isa != std::string_view("all") && to_string(isa) != o.isa)) continue;
     for (const uint32_t rows : kRows) {
       if (isa == CpuIsa::kScalar && rows > 1) break;  // minutes
       QuantizedActivations a(rows, o.inputs, isa);
@@ -119,9 +139,11 @@ void measure_type(WeightType type, const Options& o) {
         linear(*w, a, part(o.outputs, t, o.threads), part(o.outputs, t + 1, o.threads), out.data(),
                o.outputs);
       });
-      std::printf("  %-10s %4u rows: %7.1f GOP/s, weights at %5.1f GB/s, quantise %7.2f us\n",
-                  to_string(isa).data(), rows, 2.0 * o.inputs * o.outputs * rows / s / 1e9,
-                  static_cast<double>(w->bytes()) / s / 1e9, quantize * 1e6);
+      const double rate = static_cast<double>(w->bytes_read()) / s;
+      std::printf(
+          "  %-10s %4u rows: %7.1f GOP/s, weights at %5.1f GB/s (%3.0f %%), quantise %7.2f us\n",
+          to_string(isa).data(), rows, 2.0 * o.inputs * o.outputs * rows / s / 1e9, rate / 1e9,
+          100 * rate / read_rate, quantize * 1e6);
     }
   }
 }
@@ -140,7 +162,13 @@ int main(int argc, char** argv) {
   o.inputs = std::max(32U, number(2, o.inputs) / 32 * 32);
   o.outputs = std::max(16U, number(3, o.outputs));
   if (argc > 4) o.isa = argv[4];
-  troupe::print_read_rate(o.threads);
-  for (const troupe::WeightType type : {troupe::WeightType::kQ4_1, troupe::WeightType::kQ8_0})
-    troupe::measure_type(type, o);
+  if (argc > 5) o.type = argv[5];
+  const double read_rate = troupe::print_read_rate(o.threads);
+  for (const troupe::WeightTypeTraits& traits : troupe::kWeightTypes) {
+    const bool wanted = o.type != nullptr ? traits.name == o.type
+                                          : std::ranges::find(troupe::kTypes, traits.type) !=
+                                                std::end(troupe::kTypes);
+    if (wanted && o.inputs % traits.block_weights == 0)
+      troupe::measure_type(traits.type, o, read_rate);
+  }
 }

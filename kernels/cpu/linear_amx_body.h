@@ -6,80 +6,10 @@
 
 #ifdef __AVX512BW__  // nothing for a compiler that was not told of it
 
-#include "kernels/cpu/linear_avx512_vectors.h"
+#include "kernels/cpu/linear_amx_expand.h"
 
 namespace troupe {
 namespace {
-
-constexpr uint32_t kTileRows = 16;
-constexpr uint32_t kTileBytes = 1024;  // 16 rows of 64 inputs, or 16 quads of inputs of 16 outputs
-
-// W is two digits where |W| <= 16383 (W = 256 * w1 + w0 with w1 signed), and three for kByte
-// weights
-// (|W| < 2^22); one tile per chunk, group and digit, the signed digit first.
-
-// Bytes of a quad of inputs from their words: `first` has inputs 0 and 2 of every lane, `second` 1
-// and 3. Low bytes, high bytes.
-inline __m512i low_bytes(__m512i first, __m512i second) {
-  return _mm512_mask_blend_epi8(0xAAAAAAAAAAAAAAAA, first, _mm512_slli_epi16(second, 8));
-}
-inline __m512i high_bytes(__m512i first, __m512i second) {
-  return _mm512_mask_blend_epi8(0xAAAAAAAAAAAAAAAA, _mm512_srli_epi16(first, 8), second);
-}
-
-// One quad (a tile row) into the tiles of both digits: first the signed digit's tile.
-inline void store_two_digits(__m512i first, __m512i second, int8_t* tile_row) {
-  _mm512_store_si512(tile_row, high_bytes(first, second));
-  _mm512_store_si512(tile_row + kTileBytes, low_bytes(first, second));
-}
-
-inline void expand_nibble_chunk(const uint8_t* chunk, int8_t* tiles) {
-  for (int b = 0; b < 2; ++b) {
-    const __m512i scale = pair_of(chunk + kNibbleScalesAt + b * 64);
-    const __m512i offset = pair_of(chunk + kNibbleScalesAt + b * 64 + 32);
-#pragma GCC unroll 4
-    for (int r = 0; r < 4; ++r, tiles += 128) {
-      __m512i w[4];
-      nibbles_to_weights(load(chunk + b * 256 + r * 64), scale, offset, w);
-      store_two_digits(w[0], w[1], tiles);
-      store_two_digits(w[2], w[3], tiles + 64);
-    }
-  }
-}
-
-inline void expand_word_chunk(const uint8_t* chunk, int8_t* tiles) {
-  for (int t = 0; t < 16; ++t)
-    store_two_digits(load(chunk + t * 128), load(chunk + t * 128 + 64), tiles + t * 64);
-}
-
-// q * S has 23 bits: the upper and the lower half of 16 x 16 bit products.
-inline void expand_byte_chunk(const uint8_t* chunk, int8_t* tiles) {
-  const __m512i sign = _mm512_set1_epi8(-128);
-  for (int b = 0; b < 2; ++b) {
-    const __m512i scale = pair_of(chunk + kByteScalesAt + b * 32);
-#pragma GCC unroll 8
-    for (int r = 0; r < 8; ++r, tiles += 64) {
-      const __m512i q = _mm512_xor_si512(load(chunk + b * 512 + r * 64), sign);
-      const __m512i first = _mm512_srai_epi16(_mm512_slli_epi16(q, 8), 8);
-      const __m512i second = _mm512_srai_epi16(q, 8);
-      const __m512i low0 = _mm512_mullo_epi16(first, scale);
-      const __m512i low1 = _mm512_mullo_epi16(second, scale);
-      const __m512i high0 = _mm512_mulhi_epi16(first, scale);
-      const __m512i high1 = _mm512_mulhi_epi16(second, scale);
-      _mm512_store_si512(tiles, low_bytes(high0, high1));
-      _mm512_store_si512(tiles + kTileBytes, high_bytes(low0, low1));
-      _mm512_store_si512(tiles + 2 * kTileBytes, low_bytes(low0, low1));
-    }
-  }
-}
-
-inline void expand_chunk(const LinearCall& call, uint32_t group, uint32_t c, int8_t* tiles) {
-  const LinearWeights& w = call.weights;
-  const uint8_t* chunk = w.data + group * w.group_bytes + c * linear_chunk_bytes(w.format);
-  if (w.format == LinearFormat::kNibble) return expand_nibble_chunk(chunk, tiles);
-  if (w.format == LinearFormat::kWord) return expand_word_chunk(chunk, tiles);
-  expand_byte_chunk(chunk, tiles);
-}
 
 // Sums of tile products: with D digits of W, [d] is the high digit of A times digit d of W from the
 // upper one, [D + d] the low digit of A times it.
@@ -209,14 +139,74 @@ void tile_group(const LinearCall& call, uint32_t group) {
   }
 }
 
+// The sums of 16 rows and outputs of kSix weights so far, integers below 2^53.
+struct SixTotals {
+  alignas(64) double sums[kTileRows][kLinearLanes];
+};
+
+// Adds the products over 256 inputs, int32 modulo 2^32 and in the end, times D.
+inline void add_six_products(const Products<2>& p, const uint8_t* scales, SixTotals& totals) {
+  const __m512i scale = lanes_of(scales);
+  const __m512d scale0 = _mm512_cvtepi32_pd(_mm512_castsi512_si256(scale));
+  const __m512d scale1 = _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(scale, 1));
+  for (uint32_t i = 0; i < kTileRows; ++i) {
+    const auto digit_of_a = [&](int a) {
+      return _mm512_add_epi32(_mm512_slli_epi32(load(p.sums[2 * a][i]), 8),
+                              load(p.sums[2 * a + 1][i]));
+    };
+    const __m512i sums =
+        _mm512_add_epi32(_mm512_slli_epi32(digit_of_a(0), kActivationDigitBits), digit_of_a(1));
+    double* total = totals.sums[i];
+    const __m512d sums0 = _mm512_cvtepi32_pd(_mm512_castsi512_si256(sums));
+    const __m512d sums1 = _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(sums, 1));
+    _mm512_store_pd(total, _mm512_fmadd_pd(sums0, scale0, _mm512_load_pd(total)));
+    _mm512_store_pd(total + 8, _mm512_fmadd_pd(sums1, scale1, _mm512_load_pd(total + 8)));
+  }
+}
+
+// tile_group() for kSix: its two digits are those of V, so that the products are taken out and
+// multiplied by D every four chunks.
+template <class Tiles>
+void six_tile_group(const LinearCall& call, uint32_t group) {
+  const LinearActivations& a = call.activations;
+  const uint8_t* scales = call.weights.data + group * call.weights.group_bytes + kSixScalesAt;
+  auto* tiles = reinterpret_cast<int8_t*>(call.scratch);
+  constexpr size_t kStep = size_t{2} * kTileBytes;
+  expand_chunk(call, group, 0, tiles);
+  for (uint32_t m = 0; m < a.rows; m += kTileRows) {
+    const int8_t* high = a.high + m / kTileRows * a.tile_stride;
+    const int8_t* low = a.low + m / kTileRows * a.tile_stride;
+    SixTotals totals{};
+    for (uint32_t c = 0; c < a.chunks; ++c, high += kTileBytes, low += kTileBytes) {
+      if (c % kSixSuperChunks == 0) zero_sums<Tiles, 2>();
+      if (m == 0 && c + 1 < a.chunks) expand_chunk(call, group, c + 1, tiles + (c + 1) * kStep);
+      prefetch_tile(high + kTileBytes);
+      prefetch_tile(low + kTileBytes);
+      multiply_two<Tiles>(high, low, tiles + c * kStep);
+      if (c % kSixSuperChunks != kSixSuperChunks - 1) continue;
+      Products<2> products;
+      read_sums<Tiles, 2>(products);
+      add_six_products(products, scales + c / kSixSuperChunks * kSixSuperBytes, totals);
+    }
+    for (uint32_t i = 0; i < kTileRows && m + i < a.rows; ++i)
+      store_sums(call, group, m + i, _mm512_load_pd(totals.sums[i]),
+                 _mm512_load_pd(totals.sums[i] + 8));
+  }
+}
+
 template <class Tiles>
 void linear_tiles(const LinearCall& call) {
   Tiles::begin();
   for (uint32_t g = call.group_begin; g < call.group_end; ++g) {
-    if (call.weights.format == LinearFormat::kByte) {
-      tile_group<Tiles, 3>(call, g);
-    } else {
-      tile_group<Tiles, 2>(call, g);
+    switch (call.weights.format) {
+      case LinearFormat::kByte:
+        tile_group<Tiles, 3>(call, g);
+        break;
+      case LinearFormat::kSix:
+        six_tile_group<Tiles>(call, g);
+        break;
+      default:
+        tile_group<Tiles, 2>(call, g);
     }
   }
   Tiles::end();

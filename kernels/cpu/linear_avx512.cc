@@ -45,7 +45,6 @@ void quantize_row_avx512(const float* x, uint32_t n_in, const LinearActivations&
   out.scales[row] = max / static_cast<float>(kActivationMax);
   const __m512 inverse = _mm512_set1_ps(static_cast<float>(kActivationMax) / max);
   const size_t at = row / out.tile_rows * out.tile_stride + row % out.tile_rows * kLinearChunk;
-  int32_t block_sum = 0;
   for (uint32_t k = 0; k < out.chunks * kLinearChunk; k += 16) {
     const __mmask16 mask = k >= n_in        ? 0
                            : n_in - k >= 16 ? 0xFFFF
@@ -55,10 +54,7 @@ void quantize_row_avx512(const float* x, uint32_t n_in, const LinearActivations&
     const int32_t sum =
         quantize_16(_mm512_maskz_loadu_ps(mask, x + k), inverse,
                     out.words + row * out.word_stride + k, out.high + digits, out.low + digits);
-    block_sum = k % kLinearBlock == 0 ? sum : block_sum + sum;
-    int16_t* halves = out.sums + row * out.sum_stride + k / kLinearBlock * 2;
-    halves[0] = static_cast<int16_t>(block_sum >> 1);
-    halves[1] = static_cast<int16_t>(block_sum - (block_sum >> 1));
+    out.sums[row * out.sum_stride + k / 16] = static_cast<int16_t>(sum);
   }
 }
 

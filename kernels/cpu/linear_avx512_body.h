@@ -4,7 +4,9 @@
 
 #ifdef __AVX512BW__  // nothing for a compiler that was not told of it
 
-#include "kernels/cpu/linear_avx512_sums.h"
+#include "kernels/cpu/linear_avx512_digits.h"
+#include "kernels/cpu/linear_avx512_five.h"
+#include "kernels/cpu/linear_avx512_six.h"
 #include "kernels/cpu/linear_avx512_words.h"
 
 namespace troupe {
@@ -19,38 +21,6 @@ constexpr uint32_t kFewRows = 4;
 #endif
 constexpr int kNibbleRows = 4;
 constexpr int kByteRows = 4;
-
-// Where R rows of activations stand in one chunk. Two steps between rows and one between the planes
-// of digits, rather than three pointers a row, so that all stay in registers.
-template <int R>
-struct RowDigits {
-  const int8_t* row[R];
-  ptrdiff_t to_low;
-  const int16_t* sums;
-  size_t sum_stride;
-
-  RowDigits(const LinearActivations& a, uint32_t m, uint32_t chunk)
-      : to_low(a.low - a.high),
-        sums(a.sums + m * a.sum_stride + 4 * chunk),
-        sum_stride(a.sum_stride) {
-    const int8_t* first = a.high + m * a.tile_stride + size_t{chunk} * kLinearChunk;
-#pragma GCC unroll 8
-    for (int i = 0; i < R; ++i) {
-      row[i] = first + i * a.tile_stride;
-      asm("" : "+r"(row[i]));  // or the compiler derives a pointer for each use, and spills them
-    }
-  }
-  __m512i high(int i, int input) const {
-    return broadcast(row[i] + input);
-  }
-  __m512i low(int i, int input) const {
-    return broadcast(row[i] + to_low + input);
-  }
-  // The block's sum of A as a pair.
-  __m512i sum(int i, int block) const {
-    return broadcast(sums + i * sum_stride + 2 * block);
-  }
-};
 
 // R rows from m on, one group of kNibble weights: sums of digits times u per block, which fit an
 // int16 (15 * 63 * 32 = 30,240), times S, plus (sum over A) * B. Modulo 2^32 the parts may wrap;
@@ -115,6 +85,7 @@ void byte_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   for (int i = 0; i < R; ++i) even[i] = odd[i] = _mm512_setzero_si512();
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += kByteChunkBytes) {
     const RowDigits<R> x(a, m, c);
+    prefetch<kByteChunkBytes>(chunk + kPrefetchAhead);
 #pragma GCC unroll 2
     for (int b = 0; b < 2; ++b) {
       __m512i h[R], l[R];
@@ -176,17 +147,40 @@ inline void byte_group(const LinearCall& call, uint32_t group) {
   });
 }
 
+// Few rows, and kByte whatever their number: weights are used as they stand.
+inline void packed_group(const LinearCall& call, uint32_t group) {
+  switch (call.weights.format) {
+    case LinearFormat::kNibble:
+      return nibble_group(call, group);
+    case LinearFormat::kFive:
+      return five_group<LinearFormat::kFive>(call, group);
+    case LinearFormat::kFiveCentred:
+      return five_group<LinearFormat::kFiveCentred>(call, group);
+    case LinearFormat::kSix:
+      return six_group(call, group);
+    default:
+      return byte_group(call, group);
+  }
+}
+
+template <int G>
+void expanded_groups(const LinearCall& call, uint32_t group) {
+  const WordPanel panel = word_panel(call, group, G);
+  if (call.weights.format == LinearFormat::kSix)
+    return word_groups<SixWords, G>(call, panel, group);
+  word_groups<PlainWords, G>(call, panel, group);
+}
+
 inline void linear_groups(const LinearCall& call) {
   const LinearFormat format = call.weights.format;
-  const bool few = format == LinearFormat::kNibble && call.activations.rows <= kFewRows;
+  const bool few = format != LinearFormat::kWord && call.activations.rows <= kFewRows;
   if (few || format == LinearFormat::kByte) {
-    for (uint32_t g = call.group_begin; g < call.group_end; ++g)
-      few ? nibble_group(call, g) : byte_group(call, g);
+    for (uint32_t g = call.group_begin; g < call.group_end; ++g) packed_group(call, g);
     return;
   }
   uint32_t g = call.group_begin;
-  for (; g + 2 <= call.group_end; g += 2) word_groups<2>(call, word_panel(call, g, 2), g);
-  if (g < call.group_end) word_groups<1>(call, word_panel(call, g, 1), g);
+  for (; g + 2 <= call.group_end; g += 2) expanded_groups<2>(call, g);
+  if (g < call.group_end) expanded_groups<1>(call, g);
 }
 
 }  // namespace

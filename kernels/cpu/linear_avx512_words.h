@@ -4,6 +4,7 @@
 
 #ifdef __AVX512BW__  // nothing for a compiler that was not told of it
 
+#include "kernels/cpu/linear_avx512_quants.h"
 #include "kernels/cpu/linear_avx512_sums.h"
 
 namespace troupe {
@@ -17,31 +18,38 @@ struct WordPanel {
   size_t group_stride;
 };
 
-// R rows from m on, G groups from `group` on.
+// Adds the products of R rows from m on with the words of kChunks chunks from c on, G groups.
+template <int R, int G, uint32_t kChunks>
+inline void add_words(const LinearActivations& a, WordPanel panel, uint32_t m, uint32_t c,
+                      __m512i dot[R][G]) {
+  const int16_t* x = a.words + m * a.word_stride + c * kLinearChunk;
+  const uint8_t* w = panel.words + c * kWordChunkBytes;
+#pragma GCC unroll 2
+  for (uint32_t t = 0; t < 32 * kChunks; ++t) {
+    __m512i weights[G];
+#pragma GCC unroll 2
+    for (int g = 0; g < G; ++g) weights[g] = load(w + g * panel.group_stride + t * 64);
+#pragma GCC unroll 8
+    for (int i = 0; i < R; ++i) {
+      const __m512i pair = broadcast(x + i * a.word_stride + t * 2);
+#pragma GCC unroll 2
+      for (int g = 0; g < G; ++g) dot[i][g] = add_word_products(dot[i][g], weights[g], pair);
+    }
+  }
+}
+
+// R rows from m on, G groups from `group` on, with W as words.
 template <int R, int G>
 void word_rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t m) {
   const LinearActivations& a = call.activations;
   WideSums wide[R][G];
   for (uint32_t c = 0; c < a.chunks; ++c) {
-    const int16_t* x = a.words + m * a.word_stride + c * kLinearChunk;
-    const uint8_t* w = panel.words + c * kWordChunkBytes;
     __m512i dot[R][G];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i)
 #pragma GCC unroll 2
       for (int g = 0; g < G; ++g) dot[i][g] = _mm512_set1_epi32(INT32_MIN);
-#pragma GCC unroll 2
-    for (int t = 0; t < 32; ++t) {
-      __m512i weights[G];
-#pragma GCC unroll 2
-      for (int g = 0; g < G; ++g) weights[g] = load(w + g * panel.group_stride + t * 64);
-#pragma GCC unroll 8
-      for (int i = 0; i < R; ++i) {
-        const __m512i pair = broadcast(x + i * a.word_stride + t * 2);
-#pragma GCC unroll 2
-        for (int g = 0; g < G; ++g) dot[i][g] = add_word_products(dot[i][g], weights[g], pair);
-      }
-    }
+    add_words<R, G, 1>(a, panel, m, c, dot);
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i)
 #pragma GCC unroll 2
@@ -49,6 +57,20 @@ void word_rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t
   }
   for (int i = 0; i < R; ++i)
     for (int g = 0; g < G; ++g) store_wide(call, group + g, m + i, wide[i][g]);
+}
+
+// What a kernel of R rows and G groups is called by word_groups().
+struct PlainWords {
+  template <int R, int G>
+  static void rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t m) {
+    word_rows<R, G>(call, panel, group, m);
+  }
+};
+
+// 16 inputs.
+inline void store_words(const __m512i words[8], uint8_t* to) {
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) _mm512_store_si512(to + i * 64, words[i]);
 }
 
 // One group of kNibble weights as kWord.
@@ -66,26 +88,57 @@ inline void expand_nibbles(const uint8_t* chunk, uint32_t chunks, uint8_t* words
     }
 }
 
-template <int G>
+template <LinearFormat kFormat>
+void expand_fives(const uint8_t* chunk, uint32_t chunks, uint8_t* words) {
+  for (uint32_t c = 0; c < chunks; ++c, chunk += linear_chunk_bytes(kFormat))
+    expand_five_chunk<kFormat>(chunk, [&](uint32_t input, const __m512i out[8]) {
+      store_words(out, words + c * kWordChunkBytes + input * 32);
+    });
+}
+
+// V alone: D is left to the sums.
+inline void expand_sixes(const uint8_t* group, uint32_t chunks, uint8_t* words) {
+  for (uint32_t c = 0; c < chunks; ++c)
+    expand_six_chunk(group + linear_chunk_at(LinearFormat::kSix, c),
+                     [&](uint32_t input, const __m512i out[8]) {
+                       store_words(out, words + c * kWordChunkBytes + input * 32);
+                     });
+}
+
+inline void expand_group(LinearFormat format, const uint8_t* group, uint32_t chunks,
+                         uint8_t* words) {
+  switch (format) {
+    case LinearFormat::kFive:
+      return expand_fives<LinearFormat::kFive>(group, chunks, words);
+    case LinearFormat::kFiveCentred:
+      return expand_fives<LinearFormat::kFiveCentred>(group, chunks, words);
+    case LinearFormat::kSix:
+      return expand_sixes(group, chunks, words);
+    default:
+      return expand_nibbles(group, chunks, words);
+  }
+}
+
+template <class Words, int G>
 void word_groups(const LinearCall& call, WordPanel panel, uint32_t group) {
   for_row_blocks(call.activations.rows, kWordRows, [&](uint32_t m, uint32_t rows) {
     switch (rows) {
       case 1:
-        return word_rows<1, G>(call, panel, group, m);
+        return Words::template rows<1, G>(call, panel, group, m);
       case 2:
-        return word_rows<2, G>(call, panel, group, m);
+        return Words::template rows<2, G>(call, panel, group, m);
       case 3:
-        return word_rows<3, G>(call, panel, group, m);
+        return Words::template rows<3, G>(call, panel, group, m);
       case 4:
-        return word_rows<4, G>(call, panel, group, m);
+        return Words::template rows<4, G>(call, panel, group, m);
       case 5:
-        return word_rows<5, G>(call, panel, group, m);
+        return Words::template rows<5, G>(call, panel, group, m);
       case 6:
-        return word_rows<6, G>(call, panel, group, m);
+        return Words::template rows<6, G>(call, panel, group, m);
       case 7:
-        return word_rows<7, G>(call, panel, group, m);
+        return Words::template rows<7, G>(call, panel, group, m);
       default:
-        return word_rows<kWordRows, G>(call, panel, group, m);
+        return Words::template rows<kWordRows, G>(call, panel, group, m);
     }
   });
 }
@@ -97,7 +150,7 @@ inline WordPanel word_panel(const LinearCall& call, uint32_t group, uint32_t gro
   if (w.format == LinearFormat::kWord) return {packed, w.group_bytes};
   const size_t stride = size_t{w.chunks} * kWordChunkBytes;
   for (uint32_t g = 0; g < groups; ++g)
-    expand_nibbles(packed + g * w.group_bytes, w.chunks, call.scratch + g * stride);
+    expand_group(w.format, packed + g * w.group_bytes, w.chunks, call.scratch + g * stride);
   return {call.scratch, stride};
 }
 

@@ -54,6 +54,12 @@ void read_k_quants(const uint8_t* nibbles, const uint8_t* high, uint32_t sub,
   }
 }
 
+// A Q6_K block: 128 bytes of lower nibbles, 64 of upper bits, 16 factors, one scale.
+constexpr size_t kSixHighAt = 128;
+constexpr size_t kSixFactorsAt = 192;
+constexpr size_t kSixScaleAt = 208;
+constexpr size_t kSixBytes = 210;
+
 uint32_t word_at(const uint8_t* bytes) {
   uint32_t word = 0;
   std::memcpy(&word, bytes, sizeof word);
@@ -111,6 +117,29 @@ void read_block_quants(WeightType type, const uint8_t* row, uint32_t index,
     default:
       TROUPE_ASSERT(type == WeightType::kQ5_K, static_cast<uint32_t>(type));
       return read_k_quants(block + 48, block + 16, index % kSubBlocks, quants);
+  }
+}
+
+double read_six_scale(const uint8_t* row, uint32_t index) {
+  return half_at(row + index * kSixBytes + kSixScaleAt);
+}
+
+void read_six_quants(const uint8_t* row, uint32_t index, std::array<uint8_t, 256>& quants,
+                     std::array<int8_t, 16>& factors) {
+  const uint8_t* block = row + index * kSixBytes;
+  std::memcpy(factors.data(), block + kSixFactorsAt, sizeof factors);
+  // In each half of 128: 32 bytes of upper bits have two for the inputs j, 32 + j, 64 + j and
+  // 96 + j; two times 32 bytes have the nibbles of j and 64 + j, and of 32 + j and 96 + j.
+  for (uint32_t half = 0; half < 2; ++half) {
+    const uint8_t* low = block + half * 64;
+    const uint8_t* high = block + kSixHighAt + half * 32;
+    uint8_t* out = quants.data() + size_t{half} * 128;
+    for (uint32_t j = 0; j < 32; ++j) {
+      out[j] = static_cast<uint8_t>((low[j] & 15U) | (high[j] & 3U) << 4U);
+      out[j + 32] = static_cast<uint8_t>((low[j + 32] & 15U) | (high[j] >> 2U & 3U) << 4U);
+      out[j + 64] = static_cast<uint8_t>(low[j] >> 4U | (high[j] >> 4U & 3U) << 4U);
+      out[j + 96] = static_cast<uint8_t>(low[j + 32] >> 4U | (high[j] >> 6U) << 4U);
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Reads the 4- and 5-bit formats of a GGUF file as value = q * scale + offset per block of 32.
+// Reads the 4- and 5-bit formats of a GGUF file as value = q * scale + offset per block of 32, and
+// Q6_K as value = (q - 32) * factor * scale.
 // Layouts: ggml's block structures (ggml-common.h).
 
 #include <array>
@@ -26,5 +27,11 @@ struct BlockScale {
 // Its quants in the order of the inputs.
 void read_block_quants(WeightType type, const uint8_t* row, uint32_t index,
                        std::array<uint8_t, 32>& quants);
+
+// Block `index` (of 256 weights) of a Q6_K row: its scale, its quants in the order of the inputs,
+// and the factors of each 16 of them.
+[[nodiscard]] double read_six_scale(const uint8_t* row, uint32_t index);
+void read_six_quants(const uint8_t* row, uint32_t index, std::array<uint8_t, 256>& quants,
+                     std::array<int8_t, 16>& factors);
 
 }  // namespace troupe

@@ -81,23 +81,30 @@ BOOST_AUTO_TEST_CASE(every_type_has_the_same_bits_on_every_instruction_set) {
     }
 }
 
+// One of each layout.
+constexpr WeightType kLayouts[] = {WeightType::kQ4_1, WeightType::kQ5_0, WeightType::kQ5_1,
+                                   WeightType::kQ6_K, WeightType::kQ8_0, WeightType::kF16};
+
 BOOST_AUTO_TEST_CASE(every_number_of_rows_has_the_same_bits_on_every_instruction_set) {
-  for (const WeightType type : {WeightType::kQ4_1, WeightType::kQ8_0, WeightType::kF16}) {
-    const RandomMatrix m = random_matrix(type, 50, 96, 1);
+  for (const WeightType type : kLayouts) {
+    const uint32_t inputs = type == WeightType::kQ6_K ? 256 : 96;
+    const RandomMatrix m = random_matrix(type, 50, inputs, 1);
     for (uint32_t rows = 1; rows <= 70; ++rows)
-      check_all_isas(m, random_activations(rows, 96, rows), rows);
-    check_all_isas(m, random_activations(512, 96, 512), 512);
+      check_all_isas(m, random_activations(rows, inputs, rows), rows);
+    check_all_isas(m, random_activations(512, inputs, 512), 512);
   }
 }
 
 BOOST_AUTO_TEST_CASE(every_shape_has_the_same_bits_on_every_instruction_set) {
-  for (const WeightType type : {WeightType::kQ4_1, WeightType::kQ8_0, WeightType::kBF16})
-    for (const uint32_t n_in : {32U, 64U, 160U, 576U})
+  for (const WeightType type : kLayouts)
+    for (const uint32_t n_in : {32U, 64U, 160U, 576U, 256U, 1280U}) {
+      if (n_in % traits_of(type).block_weights != 0) continue;
       for (const uint32_t n_out : {1U, 7U, 15U, 16U, 17U, 24U, 31U, 33U, 64U, 81U})
         for (const uint32_t rows : {1U, 9U}) {
           const RandomMatrix m = random_matrix(type, n_out, n_in, n_in + n_out);
           check_all_isas(m, random_activations(rows, n_in, rows), rows);
         }
+    }
   for (const uint32_t n_in : {1U, 63U, 65U, 577U}) {  // no whole blocks
     const RandomMatrix m = random_matrix(WeightType::kF32, 19, n_in, n_in);
     for (const uint32_t rows : {1U, 9U}) check_all_isas(m, random_activations(rows, n_in, 5), rows);
@@ -106,18 +113,18 @@ BOOST_AUTO_TEST_CASE(every_shape_has_the_same_bits_on_every_instruction_set) {
 
 // The reference kernel itself, against its integers one by one.
 BOOST_AUTO_TEST_CASE(the_reference_is_the_definition) {
-  for (const WeightType type : {WeightType::kQ4_1, WeightType::kQ8_0, WeightType::kF32}) {
-    const RandomMatrix m = random_matrix(type, 18, 96, 3);
+  for (const WeightType type : kAllWeightTypes) {
+    const RandomMatrix m = random_matrix(type, 18, 256, 3);
     const auto w = packed(m);
-    const std::vector<float> x = random_activations(2, 96, 4);
-    QuantizedActivations a(2, 96, CpuIsa::kScalar);
-    a.reset(2, 96);
-    a.quantize_rows(x.data(), 96, 0, 2);
+    const std::vector<float> x = random_activations(2, 256, 4);
+    QuantizedActivations a(2, 256, CpuIsa::kScalar);
+    a.reset(2, 256);
+    a.quantize_rows(x.data(), 256, 0, 2);
     const std::vector<float> out = run(*w, x, 2, CpuIsa::kScalar);
     for (uint32_t i = 0; i < 2; ++i)
       for (uint32_t n = 0; n < 18; ++n) {
         int64_t sum = 0;
-        for (uint32_t k = 0; k < 96; ++k) sum += int64_t{a.value(i, k)} * w->weight(n, k);
+        for (uint32_t k = 0; k < 256; ++k) sum += int64_t{a.value(i, k)} * w->weight(n, k);
         const double scale = double{a.row_scale(i)} * double{w->row_scale(n)};
         BOOST_TEST(out[i * 21 + n] == static_cast<float>(static_cast<double>(sum) * scale));
       }
@@ -156,6 +163,36 @@ BOOST_AUTO_TEST_CASE(the_largest_possible_sums_are_exact) {
   }
 }
 
+// The same for 5 and 6 bits; of the latter in the longest row, too, whose sums are nearest to 2^53.
+BOOST_AUTO_TEST_CASE(the_largest_possible_sums_of_five_and_six_bits_are_exact) {
+  for (const uint32_t inputs : {16384U, kLinearInputsMax})
+    for (const float sign : {1.0F, -1.0F}) {
+      std::vector<float> x(9 * inputs, 3.5F);
+      for (uint32_t k = 0; k < inputs; ++k) x[inputs + k] = -3.5F;
+      const uint16_t one = f32_to_f16(sign);
+      RandomMatrix fives = random_matrix(WeightType::kQ5_1, 17, inputs, 1);
+      for (size_t i = 0; i < fives.bytes.size(); i += 24) {
+        std::memset(&fives.bytes[i], i % 48 == 0 ? 0xFF : 0, 24);  // 31 and 0
+        const uint16_t minimum = f32_to_f16(i % 48 == 0 ? 0.0F : 31 * sign);
+        std::memcpy(&fives.bytes[i], &one, 2);
+        std::memcpy(&fives.bytes[i + 2], &minimum, 2);
+      }
+      RandomMatrix centred = random_matrix(WeightType::kQ5_0, 17, inputs, 1);
+      for (size_t i = 0; i < centred.bytes.size(); i += 22) {
+        std::memset(&centred.bytes[i], 0, 22);  // -16
+        std::memcpy(&centred.bytes[i], &one, 2);
+      }
+      RandomMatrix sixes = random_matrix(WeightType::kQ6_K, 17, inputs, 1);
+      for (size_t i = 0; i < sixes.bytes.size(); i += 210) {
+        std::memset(&sixes.bytes[i], 0, 192);          // -32
+        std::memset(&sixes.bytes[i + 192], 0x80, 16);  // times -128
+        std::memcpy(&sixes.bytes[i + 208], &one, 2);
+      }
+      for (const uint32_t rows : {2U, 9U})
+        for (const RandomMatrix* m : {&fives, &centred, &sixes}) check_all_isas(*m, x, rows);
+    }
+}
+
 // |output - exact| <= sum over k of |x| * (weight error) + |w| * (activation error), plus rounding.
 BOOST_AUTO_TEST_CASE(outputs_are_near_the_exact_product_of_the_files_weights) {
   constexpr uint32_t kRows = 5, kInputs = 512;
@@ -166,7 +203,7 @@ BOOST_AUTO_TEST_CASE(outputs_are_near_the_exact_product_of_the_files_weights) {
     const std::vector<float> x = random_activations(kRows, kInputs, 78);
     const auto p = packed(m);
     const std::vector<float> out = run(*p, x, kRows, detect_best_cpu_isa());
-    const double units = type == WeightType::kQ8_0 ? 64 : 8.5;
+    const double units = type == WeightType::kQ8_0 ? 64 : type == WeightType::kQ6_K ? 2048 : 8.5;
     double error = 0, size = 0;
     for (uint32_t i = 0; i < kRows; ++i) {
       float x_max = 0;

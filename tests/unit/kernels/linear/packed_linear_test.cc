@@ -31,6 +31,8 @@ double bound_in_units(WeightType type) {
       return 8.5;
     case WeightType::kQ8_0:
       return 64;
+    case WeightType::kQ6_K:
+      return 2048;
     default:
       return 0.5;
   }
@@ -62,7 +64,9 @@ BOOST_AUTO_TEST_CASE(integers_stay_within_the_bits_that_the_kernels_rely_on) {
     const RandomMatrix m = random_matrix(type, 16, 512, 8);
     const auto packed = PackedLinear::pack(type, m.bytes.data(), m.rows, m.inputs);
     BOOST_REQUIRE(packed.ok());
-    const int32_t most = type == WeightType::kQ8_0 ? 128 * kByteScaleMax : kWeightMax;
+    const int32_t most = type == WeightType::kQ8_0   ? 128 * kByteScaleMax
+                         : type == WeightType::kQ6_K ? kSixFactorMax * kSixScaleMax
+                                                     : kWeightMax;
     int32_t largest = 0;
     for (uint32_t n = 0; n < m.rows; ++n)
       for (uint32_t k = 0; k < m.inputs; ++k)
@@ -73,7 +77,8 @@ BOOST_AUTO_TEST_CASE(integers_stay_within_the_bits_that_the_kernels_rely_on) {
 }
 
 BOOST_AUTO_TEST_CASE(a_symmetric_format_keeps_its_zeros) {
-  for (const WeightType type : {WeightType::kQ4_0, WeightType::kQ5_0, WeightType::kQ8_0}) {
+  for (const WeightType type :
+       {WeightType::kQ4_0, WeightType::kQ5_0, WeightType::kQ6_K, WeightType::kQ8_0}) {
     const RandomMatrix m = random_matrix(type, 16, 512, 9);
     const auto packed = PackedLinear::pack(type, m.bytes.data(), m.rows, m.inputs);
     const std::vector<float> exact = dequantized(m);
@@ -105,11 +110,54 @@ BOOST_AUTO_TEST_CASE(rows_packed_in_several_threads_equal_rows_packed_at_once) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(the_shipped_types_take_no_more_memory_than_in_the_file) {
-  for (const WeightType type : {WeightType::kQ4_1, WeightType::kQ8_0}) {
-    const auto packed = PackedLinear::create(type, 1536, 576);
+// The bits of a weight that docs/adr/0002 states.
+double packed_bits(WeightType type) {
+  switch (type) {
+    case WeightType::kQ4_0:
+    case WeightType::kQ4_1:
+    case WeightType::kQ4_K:
+      return 5;
+    case WeightType::kQ5_0:
+      return 5.5;
+    case WeightType::kQ5_1:
+    case WeightType::kQ5_K:
+      return 6;
+    case WeightType::kQ6_K:
+      return 6.625;
+    case WeightType::kQ8_0:
+      return 8.5;
+    default:
+      return 16;
+  }
+}
+
+BOOST_AUTO_TEST_CASE(every_type_takes_the_bits_that_are_stated) {
+  for (const WeightType type : kAllWeightTypes) {
+    const auto packed = PackedLinear::create(type, 1536, 768);
     BOOST_REQUIRE(packed.ok());
-    BOOST_TEST(packed.value()->bytes() <= 1536 * (row_bytes(type, 576) + sizeof(float)));
+    const double bits = 8.0 * (packed.value()->bytes() - 1536 * sizeof(float)) / (1536 * 768);
+    BOOST_TEST(bits == packed_bits(type), traits_of(type).name);
+  }
+}
+
+// Rows of more inputs have coarser scales, so that their sums stay exact in double.
+BOOST_AUTO_TEST_CASE(six_bit_weights_of_long_rows_keep_their_sums_exact) {
+  for (const uint32_t inputs : {256U, 32768U, 33024U, 53248U, kLinearInputsMax}) {
+    const double most = six_scale_max(inputs);
+    BOOST_TEST(most >= 8194);
+    BOOST_TEST(most <= kSixScaleMax);
+    BOOST_TEST(most * kSixFactorMax * kActivationMax * inputs <= 0x1p53);
+    const RandomMatrix m = random_matrix(WeightType::kQ6_K, 2, inputs, 12);
+    const auto packed = PackedLinear::pack(m.type, m.bytes.data(), m.rows, m.inputs);
+    BOOST_REQUIRE(packed.ok());
+    const std::vector<float> exact = dequantized(m);
+    for (uint32_t n = 0; n < m.rows; ++n)
+      for (uint32_t k = 0; k < inputs; ++k) {
+        const double scale = packed.value()->row_scale(n);
+        BOOST_REQUIRE(std::abs(packed.value()->weight(n, k)) <= most * kSixFactorMax);
+        const double error = packed.value()->weight(n, k) * scale - exact[n * inputs + k];
+        BOOST_REQUIRE(std::abs(error) <= 2048.001 * scale);
+      }
   }
 }
 

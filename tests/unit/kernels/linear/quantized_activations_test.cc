@@ -12,7 +12,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// The digits and block sums must say the same as the words.
+// The digits and sums must say the same as the words.
 void check_forms_agree(const QuantizedActivations& a) {
   const LinearActivations& v = a.view();
   for (uint32_t m = 0; m < v.rows; ++m) {
@@ -25,9 +25,8 @@ void check_forms_agree(const QuantizedActivations& a) {
       BOOST_REQUIRE(digits == value);
       BOOST_REQUIRE((v.low[at] >= 0 && v.low[at] < 64));
       sum += value;
-      if (k % kLinearBlock != kLinearBlock - 1) continue;
-      const int16_t* halves = v.sums + m * v.sum_stride + k / kLinearBlock * 2;
-      BOOST_REQUIRE(halves[0] + halves[1] == sum);
+      if (k % kSixSub != kSixSub - 1) continue;
+      BOOST_REQUIRE(v.sums[m * v.sum_stride + k / kSixSub] == sum);
       sum = 0;
     }
   }

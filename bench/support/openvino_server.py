@@ -6,8 +6,9 @@ needs, /health and streamed /v1/completions. Runs in an environment that has ope
 import asyncio
 import json
 import sys
-import threading
 
+import numpy
+import openvino
 import openvino_genai as genai
 
 KV_GIB = 4
@@ -17,9 +18,10 @@ BODY_BYTES_MAX = 1 << 22
 
 
 class Batch:
-    """The pipeline and who waits for its tokens. Its steps run in a thread of their own."""
+    """The pipeline and who waits for its tokens. A step runs in a thread; what it gave is written
+    before the next one begins, so that no token waits for a step that is not its own."""
 
-    def __init__(self, model, threads, streams, loop):
+    def __init__(self, model, threads, streams):
         scheduler = genai.SchedulerConfig()
         scheduler.cache_size = KV_GIB
         scheduler.max_num_seqs = streams
@@ -32,52 +34,38 @@ class Batch:
         # Its own decoding would compute on the cores that the model needs.
         self.texts = {token: text.decode("utf-8", "replace")
                       for text, token in self.tokenizer.get_vocab().items()}
-        self.loop = loop
-        self.condition = threading.Condition()
-        self.arrived = []  # (prompt's tokens, tokens wanted, queue of the answer)
-        threading.Thread(target=self.compute, daemon=True).start()
+        self.number = 0
+        self.running = {}  # number: (handle, queue of the answer)
+        self.arrived = asyncio.Event()
 
     def add(self, prompt, tokens):
-        """(length of the prompt, queue of lists of tokens; None is the end). On the loop."""
+        """(length of the prompt, queue of lists of tokens; None is the end)."""
         if isinstance(prompt, str):
             ids = self.tokenizer.encode(prompt, add_special_tokens=False).input_ids
         else:
-            ids = genai_tensor(prompt)
+            ids = openvino.Tensor(numpy.array([prompt], dtype=numpy.int64))
+        options = genai.GenerationConfig(max_new_tokens=tokens, ignore_eos=True, do_sample=False,
+                                         apply_chat_template=False)
         queue = asyncio.Queue()
-        with self.condition:
-            self.arrived.append((ids, tokens, queue))
-            self.condition.notify()
+        self.running[self.number] = (self.pipeline.add_request(self.number, ids, options), queue)
+        self.number += 1
+        self.arrived.set()
         return ids.shape[1], queue
 
-    def compute(self):
-        number, running = 0, {}
+    async def compute(self):
         while True:
-            with self.condition:
-                while not self.arrived and not running:
-                    self.condition.wait()
-                arrived, self.arrived = self.arrived, []
-            for ids, tokens, queue in arrived:
-                options = genai.GenerationConfig(max_new_tokens=tokens, ignore_eos=True,
-                                                 do_sample=False, apply_chat_template=False)
-                running[number] = (self.pipeline.add_request(number, ids, options), queue)
-                number += 1
-            self.pipeline.step()
-            for key, (handle, queue) in list(running.items()):
+            await self.arrived.wait()
+            await asyncio.to_thread(self.pipeline.step)
+            for key, (handle, queue) in list(self.running.items()):
                 if handle.can_read():
                     for output in handle.read().values():
-                        self.say(queue, list(output.generated_ids))
+                        queue.put_nowait(list(output.generated_ids))
                 if handle.get_status() != genai.GenerationStatus.RUNNING:
-                    self.say(queue, None)
-                    del running[key]
-
-    def say(self, queue, tokens):
-        self.loop.call_soon_threadsafe(queue.put_nowait, tokens)
-
-
-def genai_tensor(ids):
-    import numpy
-    import openvino
-    return openvino.Tensor(numpy.array([ids], dtype=numpy.int64))
+                    queue.put_nowait(None)
+                    del self.running[key]
+            if not self.running:
+                self.arrived.clear()
+            await asyncio.sleep(0)  # the answers are written
 
 
 async def read_request(reader):
@@ -140,10 +128,10 @@ async def serve(batch, reader, writer):
 
 async def main():
     model, port, threads, streams = sys.argv[1], *map(int, sys.argv[2:])
-    batch = Batch(model, threads, streams, asyncio.get_running_loop())
+    batch = Batch(model, threads, streams)
     server = await asyncio.start_server(lambda r, w: serve(batch, r, w), "127.0.0.1", port,
                                         limit=HEAD_BYTES_MAX)
-    await server.serve_forever()
+    await asyncio.gather(server.serve_forever(), batch.compute())
 
 
 asyncio.run(main())

@@ -1,5 +1,6 @@
 """The engines that are measured: how each one is started, and what it answers."""
 
+import argparse
 import http.client
 import json
 import os
@@ -130,6 +131,29 @@ class Engine:
             raise EngineFault(f"{self.name} did not say how many tokens its answer has")
         return (first or ended) - began, (last or ended) - (first or ended), \
             usage["completion_tokens"]
+
+
+@dataclass
+class RunningEngine(Engine):
+    """A server that somebody else started on this machine, and ends."""
+
+    command: object = None
+
+    def start(self, width=1):
+        if not self.healthy():
+            raise EngineFault(f"{self.name}: nobody answers /health on port {self.port} with 200")
+        return 0.0
+
+    def stop(self):
+        pass
+
+
+def running(text):
+    """`text`: "NAME=PORT"."""
+    name, _, port = text.partition("=")
+    if not name or not port.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PORT")
+    return RunningEngine(name, "started elsewhere", port=int(port))
 
 
 def process_tree(pid):

@@ -65,6 +65,11 @@ def file_of(bench, model):
     return f"{part_of(bench, model).replace(' ', '-')}.json"
 
 
+def fresh_file(bench, model, short):
+    """Where a run writes its values; a short one never where a whole one does."""
+    return (FRESH / "short" if short else FRESH) / file_of(bench, model)
+
+
 def part_of(bench, model):
     """The part of the page: "engine", "engine gemma3-270m"."""
     return bench if model == DEFAULT_MODEL else f"{bench} {model}"

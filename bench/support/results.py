@@ -33,7 +33,7 @@ class Results:
 
     def add(self, engine, version, found):
         """`found`: {metric: value} of one round, or of a part of it."""
-        self.about["engines"][engine] = version
+        self.about["engines"].setdefault(engine, version)
         for name, value in found.items():
             self.values[name].setdefault(engine, []).append(value)
 

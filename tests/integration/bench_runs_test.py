@@ -8,7 +8,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from server import BUILD, ROOT, TROUPE
+from server import BUILD, ROOT, TROUPE, Server
 
 # As bench/support/engines.py starts it; computes by our own server.
 LLAMA_SERVER = f"""#!/bin/bash
@@ -83,6 +83,19 @@ class BenchRunsTest(unittest.TestCase):
         found = json.loads(self.json.read_text(encoding="utf-8"))
         counts = {figure["name"]: len(figure["values"]["Troupe"]) for figure in found["figures"]}
         self.assertEqual((counts["ttft_cold"], counts["ttft_warm"], counts["requests"]), (2, 2, 1))
+
+    def test_a_server_that_is_up_already_is_measured_as_it_is(self):
+        with Server(names=("model",)) as server:
+            said = self.run_bench("server", "--rounds", "1", "--only", "other", "--running",
+                                  f"other={server.port}", "--workload", "start", "--workload",
+                                  "shared")
+            self.assertEqual(server.get("/health").status, 200)
+        found = json.loads(self.json.read_text(encoding="utf-8"))
+        self.assertEqual([figure["name"] for figure in found["figures"]],
+                         ["ttft_cold", "ttft_warm"], said)
+        said = self.run_bench("server", "--rounds", "1", "--only", "other", "--running",
+                              f"other={server.port}", "--workload", "shared")
+        self.assertIn("other is left out from here on: other: nobody answers", said)
 
     def test_short_runs_are_not_kept(self):
         for name in FIGURES:

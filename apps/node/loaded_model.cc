@@ -28,6 +28,18 @@ std::string mib(uint64_t bytes) {
   return std::to_string((bytes + kMiB - 1) / kMiB) + " MiB";
 }
 
+// A line that rewrites itself on a terminal; elsewhere nothing until the end.
+LoadProgress progress_line() {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  return [terminal](uint64_t done, uint64_t total) {
+    if (!terminal) return;
+    std::cerr << "\rloading " << done * 100 / std::max<uint64_t>(total, 1) << " % of " << mib(total)
+              << (done == total ? "\n" : "") << std::flush;
+  };
+}
+
+}  // namespace
+
 Result<CpuIsa> choose_isa(const std::string& name) {
   // The AMX kernels are held against emulated tiles, bit for bit, but have not met the hardware
   // yet: they run where they are asked for.
@@ -45,18 +57,6 @@ Result<CpuIsa> choose_isa(const std::string& name) {
 uint32_t choose_threads(uint32_t asked) {
   return asked != 0 ? asked : std::max(1U, std::thread::hardware_concurrency());
 }
-
-// A line that rewrites itself on a terminal; elsewhere nothing until the end.
-LoadProgress progress_line() {
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  return [terminal](uint64_t done, uint64_t total) {
-    if (!terminal) return;
-    std::cerr << "\rloading " << done * 100 / std::max<uint64_t>(total, 1) << " % of " << mib(total)
-              << (done == total ? "\n" : "") << std::flush;
-  };
-}
-
-}  // namespace
 
 Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const EngineOptions& options,
                                                        const Clock& clock) {

@@ -21,8 +21,15 @@
 #include "engine/model/model_config.h"
 #include "engine/sample/sampler.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "kernels/cpu/isa.h"
 
 namespace troupe {
+
+// The instruction set of this name, or the best one of "auto". kInvalidArgument, kUnsupported: it
+// is unknown, or this machine lacks it.
+[[nodiscard]] Result<CpuIsa> choose_isa(const std::string& name);
+// `asked`, or one for every core that the process may use.
+[[nodiscard]] uint32_t choose_threads(uint32_t asked);
 
 class LoadedModel final {
  public:

@@ -11,6 +11,7 @@
 
 #include "apps/troupe/bench.h"
 #include "apps/troupe/options.h"
+#include "apps/troupe/profile.h"
 #include "apps/troupe/sim.h"
 #include "apps/troupe/top.h"
 #include "base/config/settings.h"
@@ -26,6 +27,7 @@ struct CommandLine {
       "  troupe chat MODEL         talk to it here\n"
       "  troupe generate MODEL -p TEXT\n"
       "  troupe inspect MODEL      what is in the file, and the memory it will take\n"
+      "  troupe profile MODEL      where the time of a forward pass goes\n"
       "  troupe top                what a cluster does, live\n"
       "  troupe sim                a cluster in virtual time, with a trace or with faults\n"
       "  troupe bench              load for any OpenAI-compatible server, and how it did\n",
@@ -181,6 +183,7 @@ int main(int argc, char** argv) {
   troupe::TopOptions top;
   troupe::BenchOptions bench;
   troupe::SimOptions sim;
+  troupe::ProfileOptions profile;
   std::string inspected;
   line.app.set_version_flag("--version", std::string("troupe ") + TROUPE_VERSION);
   line.app.require_subcommand(1);
@@ -191,6 +194,7 @@ int main(int argc, char** argv) {
   troupe::add_inspect(line, inspected);
   troupe::add_top(line, top);
   troupe::add_sim(line.app, sim, line.run);
+  troupe::add_profile(line.app, profile, line.run);
   try {
     line.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

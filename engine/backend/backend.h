@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/strong.h"
+#include "kernels/ops/activation.h"
 #include "kernels/ops/rope_pairs.h"
 #include "kernels/weight_type.h"
 #include "troupe/status.h"
@@ -54,6 +55,18 @@ struct Rows {
   uint32_t first_row = 0;
   uint32_t rows = 0;
   uint32_t width = 0;
+};
+
+// What linear layers read: rows as they stand or, where `norm` is given, what rms_norm() would make
+// of them. The rows themselves stay as they are.
+struct LinearInput {
+  Rows rows;
+  VectorHandle norm;
+  float epsilon = 0.0F;
+
+  LinearInput(Rows plain) : rows(plain) {}  // NOLINT(google-explicit-constructor)
+  LinearInput(Rows plain, VectorHandle weight, float norm_epsilon)
+      : rows(plain), norm(weight), epsilon(norm_epsilon) {}
 };
 
 // A tensor as it stands in a model file (mapped memory), described for uploading.
@@ -174,21 +187,22 @@ class Backend {
   // out[r] = in[r] / sqrt(mean(in[r]^2) + epsilon) * weight. out may be in.
   virtual void rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) = 0;
   // out[i][r] = weights[i] * in[r]: several linear layers of one input, so that a backend prepares
-  // the input once.
-  virtual void linear(std::span<const LinearHandle> weights, Rows in,
+  // the input once. No `out` is `in`.
+  virtual void linear(std::span<const LinearHandle> weights, const LinearInput& in,
                       std::span<const Rows> out) = 0;
+  // x[r] += weights * in[r], of which the product is rounded to fp32 first. x is not `in`.
+  virtual void linear_add(LinearHandle weights, const LinearInput& in, Rows x) = 0;
+  // out[r] = activation(gate * in[r]) * (up * in[r]), both products rounded to fp32 first; the two
+  // layers are of one shape. out is not `in`.
+  virtual void gated_linear(LinearHandle gate, LinearHandle up, const LinearInput& in,
+                            Activation activation, Rows out) = 0;
   // Turns q in place, turns k, and stores k and v as the batch's tokens of the layer.
   virtual void rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const AttentionLayer& layer) = 0;
   // out[r] = softmax(scale q[r] K^T) V per head over the positions that the row sees; query heads
   // share kv heads in consecutive groups. Reads what rope_and_store has stored.
   virtual void attention(Rows q, KvHandle kv, const AttentionLayer& layer, Rows out) = 0;
-  // out[r] = gate[r] / (1 + exp(-gate[r])) * up[r]; out may be gate or up.
-  virtual void swiglu(Rows gate, Rows up, Rows out) = 0;
-  // out[r] = gelu(gate[r]) * up[r], gelu(x) = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)));
-  // out may be gate or up.
-  virtual void geglu(Rows gate, Rows up, Rows out) = 0;
-  // x[r] += y[r].
-  virtual void add(Rows x, Rows y) = 0;
+  // x[r] += what rms_norm() would make of y[r]; y is left with unspecified values.
+  virtual void add_normed(Rows x, Rows y, VectorHandle weight, float epsilon) = 0;
   // x[r] += vector.
   virtual void add_vector(Rows x, VectorHandle vector) = 0;
   // x[r] *= factor.

@@ -72,18 +72,16 @@ struct ActivationBuffer {
   uint64_t floats;
 };
 
-std::array<ActivationBuffer, 11> activation_buffers(const ModelConfig& config, uint64_t rows,
-                                                    uint64_t logits_rows) {
+std::array<ActivationBuffer, 9> activation_buffers(const ModelConfig& config, uint64_t rows,
+                                                   uint64_t logits_rows) {
   using A = DecoderActivations;
   return {{{&A::residual, rows * config.width},
-           {&A::normed, rows * config.width},
            {&A::projected, rows * config.width},
            {&A::query, rows * config.query_width()},
            {&A::key, rows * config.kv_width()},
            {&A::value, rows * config.kv_width()},
            {&A::attended, rows * config.query_width()},
-           {&A::gate, rows * config.ffn_width},
-           {&A::up, rows * config.ffn_width},
+           {&A::gated, rows * config.ffn_width},
            {&A::last, logits_rows * config.width},
            {&A::logits, logits_rows * config.vocab}}};
 }
@@ -186,8 +184,6 @@ void DecoderModel::forward(const Batch& batch, KvHandle kv, const DecoderActivat
   const auto rows = static_cast<uint32_t>(batch.tokens.size());
   TROUPE_ASSERT(rows > 0 && rows <= a.rows_max, rows, a.rows_max);
   const Rows residual{a.residual, 0, rows, config_.width};
-  const Rows normed{a.normed, 0, rows, config_.width};
-  const Rows projected{a.projected, 0, rows, config_.width};
   const std::array ropes{rope_, window_rope_};
 
   backend_.set_batch(batch, std::span(ropes).first(config_.window == 0 ? 1 : 2));
@@ -195,29 +191,25 @@ void DecoderModel::forward(const Batch& batch, KvHandle kv, const DecoderActivat
   if (config_.embedding_scale != 1.0F) backend_.scale(residual, config_.embedding_scale);
   for (uint32_t l = 0; l < config_.layers; ++l) {
     const Layer& layer = layers_[l];
-    backend_.rms_norm(residual, layer.attn_norm, config_.rms_epsilon, normed);
     attend(l, kv, rows, a, stored);
-    if (layer.attn_post_norm.value != 0)
-      backend_.rms_norm(projected, layer.attn_post_norm, config_.rms_epsilon, projected);
-    backend_.add(residual, projected);
-
-    backend_.rms_norm(residual, layer.ffn_norm, config_.rms_epsilon, normed);
-    feed_forward(layer, rows, a);
-    if (layer.ffn_post_norm.value != 0)
-      backend_.rms_norm(projected, layer.ffn_post_norm, config_.rms_epsilon, projected);
-    backend_.add(residual, projected);
+    add_product(layer.output, {a.attended, 0, rows, config_.query_width()}, layer.attn_post_norm,
+                a);
+    const Rows gated{a.gated, 0, rows, config_.ffn_width};
+    backend_.gated_linear(layer.gate, layer.up, {residual, layer.ffn_norm, config_.rms_epsilon},
+                          config_.activation, gated);
+    add_product(layer.down, gated, layer.ffn_post_norm, a);
   }
 }
 
 void DecoderModel::attend(uint32_t index, KvHandle kv, uint32_t rows, const DecoderActivations& a,
                           const LayerStored& stored) const {
   const Layer& layer = layers_[index];
+  const Rows residual{a.residual, 0, rows, config_.width};
   const Rows query{a.query, 0, rows, config_.query_width()};
   const Rows key{a.key, 0, rows, config_.kv_width()};
   const Rows value{a.value, 0, rows, config_.kv_width()};
-  const Rows attended{a.attended, 0, rows, config_.query_width()};
   backend_.linear(std::array{layer.query, layer.key, layer.value},
-                  {a.normed, 0, rows, config_.width}, std::array{query, key, value});
+                  {residual, layer.attn_norm, config_.rms_epsilon}, std::array{query, key, value});
   if (layer.query_bias.value != 0) {
     backend_.add_vector(query, layer.query_bias);
     backend_.add_vector(key, layer.key_bias);
@@ -230,9 +222,19 @@ void DecoderModel::attend(uint32_t index, KvHandle kv, uint32_t rows, const Deco
   const AttentionLayer how = attention_layer(index);
   backend_.rope_and_store(query, key, value, kv, how);
   if (stored) stored(index);
-  backend_.attention(query, kv, how, attended);
-  backend_.linear(std::array{layer.output}, attended,
-                  std::array{Rows{a.projected, 0, rows, config_.width}});
+  backend_.attention(query, kv, how, {a.attended, 0, rows, config_.query_width()});
+}
+
+void DecoderModel::add_product(LinearHandle weights, Rows in, VectorHandle post_norm,
+                               const DecoderActivations& a) const {
+  const Rows residual{a.residual, 0, in.rows, config_.width};
+  if (post_norm.value == 0) {
+    backend_.linear_add(weights, in, residual);
+    return;
+  }
+  const Rows projected{a.projected, 0, in.rows, config_.width};
+  backend_.linear(std::array{weights}, in, std::array{projected});
+  backend_.add_normed(residual, projected, post_norm, config_.rms_epsilon);
 }
 
 void DecoderModel::norm_heads(Rows rows, VectorHandle norm) const {
@@ -247,20 +249,6 @@ AttentionLayer DecoderModel::attention_layer(uint32_t index) const {
           .rope = windowed ? window_rope_ : rope_,
           .window = windowed ? config_.window : 0,
           .scale = config_.attention_scale};
-}
-
-void DecoderModel::feed_forward(const Layer& layer, uint32_t rows,
-                                const DecoderActivations& a) const {
-  const Rows gate{a.gate, 0, rows, config_.ffn_width};
-  const Rows up{a.up, 0, rows, config_.ffn_width};
-  backend_.linear(std::array{layer.gate, layer.up}, {a.normed, 0, rows, config_.width},
-                  std::array{gate, up});
-  if (config_.activation == Activation::kGeluTanh)
-    backend_.geglu(gate, up, gate);
-  else
-    backend_.swiglu(gate, up, gate);
-  backend_.linear(std::array{layer.down}, gate,
-                  std::array{Rows{a.projected, 0, rows, config_.width}});
 }
 
 void DecoderModel::final_rows(std::span<const uint32_t> rows, const DecoderActivations& a) const {

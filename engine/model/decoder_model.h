@@ -28,12 +28,11 @@ struct DecoderActivations {
   uint32_t rows_max = 0;
   uint32_t logits_rows_max = 0;
   BufferHandle residual;   // [rows][width]
-  BufferHandle normed;     // [rows][width]
-  BufferHandle projected;  // [rows][width]: of attention and feed-forward, added to residual
+  BufferHandle projected;  // [rows][width]: what a half adds, where it is normalised first
   BufferHandle query, key, value, attended;
-  BufferHandle gate, up;  // [rows][ffn_width]
-  BufferHandle last;      // [logits_rows][width]: gathered, normed
-  BufferHandle logits;    // [logits_rows][vocab]
+  BufferHandle gated;   // [rows][ffn_width]
+  BufferHandle last;    // [logits_rows][width]: gathered, normed
+  BufferHandle logits;  // [logits_rows][vocab]
 };
 
 // Not movable: Executor and backend refer to it.
@@ -83,10 +82,12 @@ class DecoderModel {
     VectorHandle attn_post_norm, ffn_post_norm;
   };
 
-  // The two halves of a layer, from activations.normed to activations.projected.
+  // From activations.residual to activations.attended.
   void attend(uint32_t index, KvHandle kv, uint32_t rows, const DecoderActivations& activations,
               const LayerStored& stored) const;
-  void feed_forward(const Layer& layer, uint32_t rows, const DecoderActivations& activations) const;
+  // Adds weights * in to activations.residual, normalised first where there is a norm for it.
+  void add_product(LinearHandle weights, Rows in, VectorHandle post_norm,
+                   const DecoderActivations& activations) const;
   // Makes the rows' heads, each one a row of its own, of the root mean square that `norm` says.
   void norm_heads(Rows rows, VectorHandle norm) const;
   [[nodiscard]] AttentionLayer attention_layer(uint32_t index) const;

@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "engine/model/gguf_file.h"
+#include "kernels/ops/activation.h"
 #include "kernels/ops/rope_pairs.h"
 #include "troupe/status.h"
 
@@ -28,9 +29,6 @@ struct ModelLimits {
   static constexpr float kRopeFactorMin = 0x1p-10F;
   static constexpr float kRopeFactorMax = 0x1p20F;
 };
-
-// What follows the gate of the feed-forward layer.
-enum class Activation : uint8_t { kSilu, kGeluTanh };
 
 struct ModelConfig {
   std::string architecture;  // "llama"

@@ -88,7 +88,7 @@ inline void store_even_odd(const Half& h, uint32_t m, __m256i even, __m256i odd)
   const __m256d scale1 = _mm256_mul_pd(row, _mm256_cvtps_pd(_mm_loadu_ps(w.scales + n + 4)));
   const __m256 all = _mm256_set_m128(_mm256_cvtpd_ps(_mm256_mul_pd(sums1, scale1)),
                                      _mm256_cvtpd_ps(_mm256_mul_pd(sums0, scale0)));
-  float* out = h.call.out + m * h.call.out_stride + n;
+  float* out = h.call.out + m * h.call.out_stride + n - h.call.group_begin * kLinearLanes;
   if (w.n_out - n >= kHalfLanes) return _mm256_storeu_ps(out, all);
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(w.n_out - n)), lane);

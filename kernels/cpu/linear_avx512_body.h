@@ -29,9 +29,11 @@ template <int R>
 void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   const LinearActivations& a = call.activations;
   const uint8_t* chunk = call.weights.data + group * call.weights.group_bytes;
+  const size_t ahead = prefetch_ahead(call);
   WideSums wide[R];
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += kNibbleChunkBytes) {
     const RowDigits<R> x(a, m, c);
+    prefetch<kNibbleChunkBytes>(chunk + ahead);
     __m512i dot_high[R], dot_low[R];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i) {
@@ -81,11 +83,12 @@ template <int R>
 void byte_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   const LinearActivations& a = call.activations;
   const uint8_t* chunk = call.weights.data + group * call.weights.group_bytes;
+  const size_t ahead = prefetch_ahead(call);
   __m512i even[R], odd[R];
   for (int i = 0; i < R; ++i) even[i] = odd[i] = _mm512_setzero_si512();
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += kByteChunkBytes) {
     const RowDigits<R> x(a, m, c);
-    prefetch<kByteChunkBytes>(chunk + kPrefetchAhead);
+    prefetch<kByteChunkBytes>(chunk + ahead);
 #pragma GCC unroll 2
     for (int b = 0; b < 2; ++b) {
       __m512i h[R], l[R];

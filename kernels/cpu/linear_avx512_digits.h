@@ -8,8 +8,15 @@
 namespace troupe {
 namespace {
 
-// How far ahead of its use one row's pass over the weights asks for them.
-constexpr size_t kPrefetchAhead = 4096;
+// How far ahead of their use weights are asked for, in bytes: with rows for several passes over a
+// group, the whole of the next one; else as far as memory is away. The processor's own prefetching
+// stops at every page, and loses its way when threads wait for each other between layers.
+inline size_t prefetch_ahead(const LinearCall& call) {
+  constexpr size_t kLeast = 2560;
+  constexpr uint32_t kPassRows = 4;
+  const bool one_pass = call.activations.rows <= kPassRows;
+  return one_pass || call.weights.group_bytes < kLeast ? kLeast : call.weights.group_bytes;
+}
 
 template <size_t kBytes>
 inline void prefetch(const uint8_t* from) {

@@ -22,10 +22,11 @@ template <LinearFormat kFormat, int R>
 void five_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   const LinearActivations& a = call.activations;
   const uint8_t* chunk = call.weights.data + group * call.weights.group_bytes;
+  const size_t ahead = prefetch_ahead(call);
   WideSums wide[R];
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += linear_chunk_bytes(kFormat)) {
     const RowDigits<R> x(a, m, c);
-    prefetch<linear_chunk_bytes(kFormat)>(chunk + kPrefetchAhead);
+    prefetch<linear_chunk_bytes(kFormat)>(chunk + ahead);
     __m512i dot_high[R], dot_low[R];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i) {

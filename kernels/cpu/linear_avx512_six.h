@@ -74,6 +74,7 @@ template <int R>
 void six_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   const LinearActivations& a = call.activations;
   const uint8_t* super = call.weights.data + group * call.weights.group_bytes;
+  const size_t ahead = prefetch_ahead(call);
   ScaledSums wide[R];
   for (uint32_t c = 0; c < a.chunks; c += kSixSuperChunks, super += kSixSuperBytes) {
     SixSums<R> sums;
@@ -83,7 +84,7 @@ void six_rows(const LinearCall& call, uint32_t group, uint32_t m) {
     __m512i start = _mm512_setzero_si512();
 #pragma GCC unroll 1
     for (uint32_t i = 0; i < kSixSuperChunks; ++i) {
-      prefetch<kSixChunkBytes>(super + i * kSixChunkBytes + kPrefetchAhead);
+      prefetch<kSixChunkBytes>(super + i * kSixChunkBytes + ahead);
       add_six_chunk(RowDigits<R>(a, m, c + i), super + i * kSixChunkBytes, sums, start);
     }
     const __m512i scale = lanes_of(super + kSixScalesAt);

@@ -67,7 +67,8 @@ inline void store_sums(const LinearCall& call, uint32_t group, uint32_t m, __m51
   const __m512 all = _mm512_insertf32x8(_mm512_castps256_ps512(out0), out1, 1);
   const uint32_t left = call.weights.n_out - n;
   const auto mask = static_cast<__mmask16>(left >= kLinearLanes ? 0xFFFF : (1U << left) - 1);
-  _mm512_mask_storeu_ps(call.out + m * call.out_stride + n, mask, all);
+  float* out = call.out + m * call.out_stride + (group - call.group_begin) * kLinearLanes;
+  _mm512_mask_storeu_ps(out, mask, all);
 }
 
 }  // namespace

@@ -120,9 +120,9 @@ class QuantizedActivations final {
 };
 
 // Computes outputs [n_begin, n_end) for all rows of `activations`; output (m, n) goes to
-// out[m * out_stride + n]. n_begin is a multiple of kLinearGroup, and n_end is one or is n_out
-// (asserted); both matrices have the same n_in (asserted). Threads may run disjoint ranges at once.
-// Writes nothing outside the range. A thread allocates scratch memory (64 bytes per input)
+// out[m * out_stride + n - n_begin]. n_begin is a multiple of kLinearGroup, and n_end is one or is
+// n_out (asserted); both matrices have the same n_in (asserted). Threads may run disjoint ranges at
+// once. Writes nothing outside the range. A thread allocates scratch memory (64 bytes per input)
 // the first time and whenever n_in grows; no locks, no logging.
 void linear(const PackedLinear& weights, const QuantizedActivations& activations, uint32_t n_begin,
             uint32_t n_end, float* out, size_t out_stride);

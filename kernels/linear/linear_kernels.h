@@ -167,7 +167,7 @@ struct LinearCall {
   LinearWeights weights;
   LinearActivations activations;
   uint32_t group_begin, group_end;
-  float* out;  // of row 0 and output 0
+  float* out;  // of row 0 and the first output of group_begin
   size_t out_stride;
   // 64-byte aligned, linear_scratch_bytes() or more; its content means nothing between calls.
   uint8_t* scratch;

@@ -153,8 +153,8 @@ void linear_scalar(const LinearCall& call) {
   const LinearActivations& a = call.activations;
   const uint32_t inputs = a.chunks * kLinearChunk;
   auto* weights = reinterpret_cast<int32_t*>(call.scratch);  // of one output
-  for (uint32_t n = call.group_begin * kLinearLanes;
-       n < call.group_end * kLinearLanes && n < call.weights.n_out; ++n) {
+  const uint32_t first = call.group_begin * kLinearLanes;
+  for (uint32_t n = first; n < call.group_end * kLinearLanes && n < call.weights.n_out; ++n) {
     expand_output(call.weights, n, weights);
     for (uint32_t m = 0; m < a.rows; ++m) {
       int64_t sum = 0;
@@ -162,7 +162,8 @@ void linear_scalar(const LinearCall& call) {
         sum += int64_t{a.words[m * a.word_stride + k]} * weights[k];
       const double scale =
           static_cast<double>(a.scales[m]) * static_cast<double>(call.weights.scales[n]);
-      call.out[m * call.out_stride + n] = static_cast<float>(static_cast<double>(sum) * scale);
+      call.out[m * call.out_stride + n - first] =
+          static_cast<float>(static_cast<double>(sum) * scale);
     }
   }
 }

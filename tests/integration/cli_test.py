@@ -49,6 +49,43 @@ class CliTest(unittest.TestCase):
             with self.subTest(isa):
                 self.assertEqual(found, answers["scalar"])
 
+    def test_a_profile_shows_each_operation_with_what_it_reads_and_multiplies(self):
+        run = troupe("profile", MODEL_FILE, "--phase", "2x3@20", "--steps", 2, "--threads", 2,
+                     "--json")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        report = json.loads(run.stdout)
+        self.assertEqual(report["threads"], 2)
+        [phase] = report["phases"]
+        self.assertEqual((phase["phase"], phase["tokens"], phase["steps"]), ("2x3@20", 6, 2))
+        operations = {one["name"]: one for one in phase["operations"]}
+        layers, width, ffn, heads, kv_heads, head, vocab = 30, 576, 1536, 9, 3, 64, 49152
+        gated = operations["gated_linear ffn_gate ffn_up"]
+        self.assertEqual(gated["calls"], 2 * layers)
+        self.assertEqual(gated["operations"], 2 * layers * 6 * 2 * 2 * width * ffn)
+        self.assertGreaterEqual(gated["bytes"], 2 * layers * 2 * width * ffn * 5 / 8)
+        seen = sum(20 + row for row in (1, 2, 3))
+        self.assertEqual(operations["attention"]["operations"],
+                         2 * layers * 2 * 4 * heads * head * seen)
+        self.assertGreaterEqual(operations["attention"]["bytes"],
+                                2 * layers * 2 * 23 * 2 * 2 * kv_heads * head)
+        self.assertEqual(operations["linear token_embd"]["operations"], 2 * 2 * 2 * width * vocab)
+        for name, one in operations.items():
+            with self.subTest(name):
+                self.assertLessEqual(one["busy_seconds"], 2 * one["seconds"] + 0.01)
+        self.assertLessEqual(sum(one["seconds"] for one in operations.values()), phase["seconds"])
+        self.assertIn("gated_linear", troupe("profile", MODEL_FILE, "--phase", "1x1@0",
+                                             "--steps", 1).stdout)
+
+    def test_a_phase_that_cannot_be_profiled_is_refused(self):
+        for phase, why in (("8", "cannot be read"), ("8x1@", "cannot be read"),
+                           ("8x1@128 ", "cannot be read"), ("0x1@1", "computes nothing"),
+                           ("2000x1@1", "is larger than 1024 sequences"),
+                           ("1x1@9000", "needs a context of 9001 tokens, the model has 8192")):
+            with self.subTest(phase):
+                run = troupe("profile", MODEL_FILE, "--phase", phase)
+                self.assertEqual(run.returncode, 1)
+                self.assertIn(why, run.stderr)
+
     def test_an_instruction_set_that_the_machine_lacks_is_refused(self):
         for isa in NEEDED_FLAGS:
             if not lacking(isa):

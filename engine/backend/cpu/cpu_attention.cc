@@ -25,14 +25,14 @@ void CpuBackend::attention(Rows q, KvHandle kv, const AttentionLayer& layer, Row
   const auto units = plan.units();
   if (units.empty()) {
     pool_.each(static_cast<uint32_t>(pieces.size()), [&](uint32_t i, uint32_t thread) {
-      attend(call, pieces[i], scratch_[thread].as<float>());
+      attend(call, pieces[i], workspaces_[thread].attention.as<float>());
     });
     return;
   }
   pool_.each(static_cast<uint32_t>(units.size()), [&](uint32_t i, uint32_t thread) {
     const AttentionPlan::Piece& piece = pieces[units[i].piece];
     segment(call, piece, units[i].segment, plan.partials(piece, units[i].segment),
-            scratch_[thread].as<float>());
+            workspaces_[thread].attention.as<float>());
   });
   pool_.each(static_cast<uint32_t>(pieces.size()),
              [&](uint32_t i, uint32_t) { merge_and_finish(call, plan, pieces[i]); });

@@ -23,19 +23,15 @@ size_t attention_floats(uint32_t head_dim) {
          size_t{2} * kAttentionQueriesMax * partial_floats(head_dim);
 }
 
-uint32_t groups_of(const PackedLinear& weights) {
-  return (weights.n_out() + kLinearGroup - 1) / kLinearGroup;
-}
-
 }  // namespace
 
 CpuBackend::CpuBackend(const CpuBackendOptions& options)
     : isa_(options.isa),
       ops_(ops_for(options.isa)),
-      pool_(options.threads),
+      pool_(options.threads, options.clock),
       description_(describe(options)) {
   TROUPE_ASSERT(supports(options.isa), to_string(options.isa));
-  scratch_.resize(options.threads);
+  workspaces_.resize(options.threads);
 }
 
 Result<BufferHandle> CpuBackend::allocate(uint64_t bytes, MemoryKind kind) {
@@ -109,10 +105,10 @@ uint64_t CpuBackend::weight_bytes() const {
 
 Result<KvHandle> CpuBackend::allocate_kv(const KvShape& shape) {
   const size_t bytes = attention_floats(shape.head_dim) * sizeof(float);
-  for (AlignedBuffer& scratch : scratch_) {
-    if (scratch.bytes() >= bytes) continue;
-    scratch = AlignedBuffer(bytes);
-    if (scratch.empty())
+  for (Workspace& own : workspaces_) {
+    if (own.attention.bytes() >= bytes) continue;
+    own.attention = AlignedBuffer(bytes);
+    if (own.attention.empty())
       return Status(StatusCode::kResourceExhausted,
                     "no memory for " + std::to_string(bytes) + " bytes of attention scratch");
   }
@@ -130,12 +126,6 @@ std::span<std::byte> CpuBackend::kv_memory(KvHandle kv) {
 
 void CpuBackend::copy_block(KvHandle kv, BlockIndex from, BlockIndex to) {
   kv_pools_.copy_block(kv, from, to);
-}
-
-Status CpuBackend::prepare(uint32_t rows_max) {
-  TROUPE_ASSERT(rows_max > 0 && inputs_max_ > 0, rows_max, inputs_max_);
-  quantized_ = std::make_unique<QuantizedActivations>(rows_max, inputs_max_, isa_);
-  return ok_status();
 }
 
 void CpuBackend::set_batch(const Batch& batch, std::span<const RopeHandle> ropes) {
@@ -161,44 +151,6 @@ void CpuBackend::rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out)
   over_rows(in.rows, in.width, [&](uint32_t begin, uint32_t end) {
     for (size_t r = begin; r < end; ++r)
       ops_.rms_norm(from + r * in.width, weights.data(), epsilon, in.width, to + r * in.width);
-  });
-}
-
-void CpuBackend::linear(std::span<const LinearHandle> weights, Rows in, std::span<const Rows> out) {
-  constexpr size_t kWeightsMax = 8;
-  TROUPE_ASSERT(quantized_ != nullptr, "prepare() first");
-  TROUPE_ASSERT(weights.size() == out.size() && weights.size() <= kWeightsMax, weights.size(),
-                out.size());
-  const PackedLinear* packed[kWeightsMax] = {};
-  float* to[kWeightsMax] = {};
-  uint32_t groups = 0;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    TROUPE_ASSERT(weights[i].value >= 1 && weights[i].value <= linears_.size(), weights[i]);
-    packed[i] = linears_[weights[i].value - 1].get();
-    TROUPE_ASSERT(packed[i]->n_out() == out[i].width && packed[i]->n_in() == in.width,
-                  packed[i]->n_out(), out[i].width, packed[i]->n_in(), in.width);
-    TROUPE_ASSERT(out[i].rows == in.rows, out[i].rows, in.rows);
-    to[i] = buffers_.floats(out[i]);
-    groups += groups_of(*packed[i]);
-  }
-  const float* from = buffers_.floats(in);
-  quantized_->reset(in.rows, in.width);
-  over_rows(in.rows, in.width, [&](uint32_t begin, uint32_t end) {
-    quantized_->quantize_rows(from, in.width, begin, end);
-  });
-  // The groups of all layers in a row, so that threads meet once for all of them.
-  pool_.split(groups, 1, [&](uint32_t begin, uint32_t end) {
-    uint32_t first = 0;
-    for (size_t i = 0; i < weights.size(); ++i) {
-      const uint32_t count = groups_of(*packed[i]);
-      const uint32_t from_group = std::max(begin, first) - first;
-      const uint32_t to_group = std::min(end, first + count);
-      if (first + from_group < to_group)
-        troupe::linear(*packed[i], *quantized_, from_group * kLinearGroup,
-                       std::min((to_group - first) * kLinearGroup, packed[i]->n_out()), to[i],
-                       out[i].width);
-      first += count;
-    }
   });
 }
 
@@ -238,26 +190,19 @@ void CpuBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const Atten
   });
 }
 
-void CpuBackend::gated(void (*task)(const float*, const float*, size_t, float*), Rows gate, Rows up,
-                       Rows out) {
-  TROUPE_ASSERT(gate.rows == up.rows && gate.rows == out.rows && gate.width == up.width &&
-                    gate.width == out.width,
-                gate.rows, up.rows, out.rows, gate.width, up.width, out.width);
-  const float* a = buffers_.floats(gate);
-  const float* b = buffers_.floats(up);
-  float* to = buffers_.floats(out);
-  over_rows(gate.rows, gate.width, [&](uint32_t begin, uint32_t end) {
-    const size_t first = size_t{begin} * gate.width;
-    task(a + first, b + first, size_t{end - begin} * gate.width, to + first);
+void CpuBackend::add_normed(Rows x, Rows y, VectorHandle weight, float epsilon) {
+  const std::span<const float> weights = tensors_.vector(weight);
+  TROUPE_ASSERT(x.rows == y.rows && x.width == y.width && x.width == weights.size(), x.rows, y.rows,
+                x.width, y.width, weights.size());
+  float* to = buffers_.floats(x);
+  float* from = buffers_.floats(y);
+  over_rows(x.rows, x.width, [&](uint32_t begin, uint32_t end) {
+    for (size_t r = begin; r < end; ++r) {
+      float* normed = from + r * x.width;
+      ops_.rms_norm(normed, weights.data(), epsilon, x.width, normed);
+      ops_.add(to + r * x.width, normed, x.width);
+    }
   });
-}
-
-void CpuBackend::swiglu(Rows gate, Rows up, Rows out) {
-  gated(ops_.swiglu, gate, up, out);
-}
-
-void CpuBackend::geglu(Rows gate, Rows up, Rows out) {
-  gated(ops_.geglu, gate, up, out);
 }
 
 void CpuBackend::add_vector(Rows x, VectorHandle vector) {
@@ -273,16 +218,6 @@ void CpuBackend::scale(Rows x, float factor) {
   float* to = buffers_.floats(x);
   over_rows(x.rows, x.width, [&](uint32_t begin, uint32_t end) {
     ops_.scale(to + size_t{begin} * x.width, factor, size_t{end - begin} * x.width);
-  });
-}
-
-void CpuBackend::add(Rows x, Rows y) {
-  TROUPE_ASSERT(x.rows == y.rows && x.width == y.width, x.rows, y.rows, x.width, y.width);
-  float* to = buffers_.floats(x);
-  const float* from = buffers_.floats(y);
-  over_rows(x.rows, x.width, [&](uint32_t begin, uint32_t end) {
-    const size_t first = size_t{begin} * x.width;
-    ops_.add(to + first, from + first, size_t{end - begin} * x.width);
   });
 }
 

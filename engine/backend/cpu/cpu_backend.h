@@ -23,11 +23,15 @@ namespace troupe {
 struct CpuBackendOptions {
   uint32_t threads = 1;  // that compute, the caller's included; at most ThreadPool::kThreadsMax
   CpuIsa isa = CpuIsa::kScalar;  // must be supported (asserted); detect_best_cpu_isa() in earnest
+  const Clock* clock = nullptr;  // what busy_time() is measured by; it outlives the backend
 };
 
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const CpuBackendOptions& options);
+
+  // The time that all threads together have been at work on operations; zero without a clock.
+  [[nodiscard]] Duration busy_time() const { return pool_.busy_time(); }
 
   [[nodiscard]] std::string_view description() const override { return description_; }
 
@@ -56,12 +60,14 @@ class CpuBackend final : public Backend {
   void set_batch(const Batch& batch, std::span<const RopeHandle> ropes) override;
   void embed(EmbeddingHandle table, Rows out) override;
   void rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) override;
-  void linear(std::span<const LinearHandle> weights, Rows in, std::span<const Rows> out) override;
+  void linear(std::span<const LinearHandle> weights, const LinearInput& in,
+              std::span<const Rows> out) override;
+  void linear_add(LinearHandle weights, const LinearInput& in, Rows x) override;
+  void gated_linear(LinearHandle gate, LinearHandle up, const LinearInput& in,
+                    Activation activation, Rows out) override;
   void rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const AttentionLayer& layer) override;
   void attention(Rows q, KvHandle kv, const AttentionLayer& layer, Rows out) override;
-  void swiglu(Rows gate, Rows up, Rows out) override;
-  void geglu(Rows gate, Rows up, Rows out) override;
-  void add(Rows x, Rows y) override;
+  void add_normed(Rows x, Rows y, VectorHandle weight, float epsilon) override;
   void add_vector(Rows x, VectorHandle vector) override;
   void scale(Rows x, float factor) override;
   void gather_rows(Rows in, std::span<const uint32_t> indices, Rows out) override;
@@ -82,6 +88,14 @@ class CpuBackend final : public Backend {
     bool is_current = false;  // built for the batch
   };
 
+  // Memory of one thread.
+  struct Workspace {
+    AlignedBuffer attention;                    // attention_floats() of ops.h, and two partials
+    std::unique_ptr<QuantizedActivations> few;  // up to kFewRows rows, of this thread alone
+    AlignedBuffer normed;                       // one row
+    AlignedBuffer columns;                      // of some outputs, all rows: columns_floats_
+  };
+
   // Runs task(begin, end) over `rows`, on all threads when they hold enough floats to be worth it.
   template <class Task>
   void over_rows(uint32_t rows, uint32_t width, const Task& task) {
@@ -90,9 +104,19 @@ class CpuBackend final : public Backend {
     else
       pool_.split(rows, 1, task);
   }
-  // `task` is ops.swiglu or ops.geglu.
-  void gated(void (*task)(const float*, const float*, size_t, float*), Rows gate, Rows up,
-             Rows out);
+  // The layer, of the shape that the caller takes it to have (asserted).
+  [[nodiscard]] const PackedLinear& packed(LinearHandle handle, uint32_t inputs,
+                                           uint32_t outputs) const;
+  // Rows [begin, end) of `in`, normalised where it says so, as integers into `to`.
+  void prepare_rows(const LinearInput& in, uint32_t begin, uint32_t end, Workspace& own,
+                    QuantizedActivations& to) const;
+  // Prepares the input, then calls use(input, begin, end, workspace) on each thread's share of
+  // [0, units).
+  template <class Use>
+  void over_outputs(const LinearInput& in, uint32_t units, const Use& use);
+  template <class Use>
+  void over_columns(const PackedLinear& layer, uint32_t rows, uint32_t begin, uint32_t end,
+                    const Use& use) const;
   [[nodiscard]] AttentionPlan& plan_for(const AttentionCall& call);
   void segment(const AttentionCall& call, const AttentionPlan::Piece& piece, uint32_t index,
                float* partials, float* scratch) const;
@@ -104,6 +128,13 @@ class CpuBackend final : public Backend {
 
   // Floats that one thread handles in the time that it takes to call another.
   static constexpr uint64_t kParallelFloats = 8192;
+  // Up to so many rows each thread prepares a layer's input for itself, sooner than they could
+  // meet.
+  static constexpr uint32_t kFewRows = 2;
+  // Floats of a thread's columns: a part of its second-level cache. For many rows, kColumnsMin
+  // outputs of all of them.
+  static constexpr size_t kColumnsFloats = size_t{1} << 14;
+  static constexpr uint32_t kColumnsMin = 2 * kLinearGroup;
 
   const CpuIsa isa_;
   const Ops& ops_;
@@ -118,8 +149,9 @@ class CpuBackend final : public Backend {
   uint32_t inputs_max_ = 0;  // of all linear layers
   uint64_t linear_bytes_ = 0;
   std::unique_ptr<QuantizedActivations> quantized_;
-  std::vector<WindowPlan> plans_;       // one or two
-  std::vector<AlignedBuffer> scratch_;  // per thread
+  std::vector<WindowPlan> plans_;      // one or two
+  std::vector<Workspace> workspaces_;  // by thread
+  size_t columns_floats_ = 0;
   uint64_t events_ = 0;
 };
 

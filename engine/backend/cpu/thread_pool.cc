@@ -9,7 +9,8 @@ namespace troupe {
 // Both sides sleep by the same protocol: announce it (sequentially consistent), look again, wait.
 // The other side changes the state, then looks for announcements. One of the two sees the other.
 
-ThreadPool::ThreadPool(uint32_t threads) : threads_(threads) {
+ThreadPool::ThreadPool(uint32_t threads, const Clock* clock)
+    : threads_(threads), clock_(clock), busy_(threads) {
   TROUPE_ASSERT(threads >= 1 && threads <= kThreadsMax, threads);
   workers_.reserve(threads - 1);
   for (uint32_t i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
@@ -26,9 +27,25 @@ ThreadPool::~ThreadPool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+Duration ThreadPool::busy_time() const {
+  Duration sum{};
+  for (const Busy& busy : busy_) sum += busy.time;
+  return sum;
+}
+
+void ThreadPool::call(Function function, const void* task, uint32_t index) {
+  if (clock_ == nullptr) {
+    function(task, index);
+    return;
+  }
+  const TimePoint start = clock_->now();
+  function(task, index);
+  busy_[index].time += clock_->now() - start;
+}
+
 void ThreadPool::run_erased(Function function, const void* task) {
   if (threads_ == 1) {
-    function(task, 0);
+    call(function, task, 0);
     return;
   }
   TROUPE_ASSERT(pending_.load(std::memory_order_relaxed) == 0, "run() within run()");
@@ -40,7 +57,7 @@ void ThreadPool::run_erased(Function function, const void* task) {
     const std::lock_guard lock(mutex_);
     wake_.notify_all();
   }
-  function(task, 0);
+  call(function, task, 0);
   for (int spin = 0; spin < kSpins; ++spin) {
     if (pending_.load(std::memory_order_acquire) == 0) return;
     _mm_pause();
@@ -67,7 +84,7 @@ void ThreadPool::work(uint32_t index) {
     // One step at most: the next piece begins only when all have finished this one.
     ++seen;
     if (stopping_.load(std::memory_order_acquire)) return;
-    function_(task_, index);
+    call(function_, task_, index);
     if (pending_.fetch_sub(1) == 1 && caller_sleeps_.load()) {
       const std::lock_guard lock(mutex_);
       done_.notify_one();

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace troupe {
 
 class ThreadPool final {
@@ -22,13 +24,28 @@ class ThreadPool final {
   static constexpr uint32_t kThreadsMax = 256;
 
   // `threads` of them work, in [1, kThreadsMax]: the caller of run() and threads - 1 of the pool's.
-  explicit ThreadPool(uint32_t threads);
+  // With a clock (which outlives the pool) it measures busy_time().
+  explicit ThreadPool(uint32_t threads, const Clock* clock = nullptr);
   // No run() is in progress. Joins the workers.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   [[nodiscard]] uint32_t threads() const { return threads_; }
+
+  // The time that all threads together have spent in tasks; between calls of run(). Zero without a
+  // clock.
+  [[nodiscard]] Duration busy_time() const;
+
+  // The share of [0, count) of one of the threads: consecutive parts, as equal as can be, the same
+  // ones every time.
+  struct Part {
+    uint32_t begin, end;
+  };
+  [[nodiscard]] Part part_of(uint32_t count, uint32_t thread) const {
+    return {static_cast<uint32_t>(uint64_t{count} * thread / threads_),
+            static_cast<uint32_t>(uint64_t{count} * (thread + 1) / threads_)};
+  }
 
   // Calls task(i) once for every i in [0, threads), each on a thread of its own (0 on the
   // caller's), and returns when all have returned. One thread at a time; not from inside a task.
@@ -49,9 +66,8 @@ class ThreadPool final {
       return;
     }
     run([&](uint32_t i) {
-      const auto begin = static_cast<uint32_t>(uint64_t{grains} * i / threads_ * grain);
-      const auto end = static_cast<uint32_t>(uint64_t{grains} * (i + 1) / threads_ * grain);
-      if (begin < end) task(begin, end < count ? end : count);
+      const auto [begin, end] = part_of(grains, i);
+      if (begin < end) task(begin * grain, end * grain < count ? end * grain : count);
     });
   }
 
@@ -77,10 +93,18 @@ class ThreadPool final {
   using Function = void (*)(const void* task, uint32_t index);
   static constexpr int kSpins = 4000;
 
+  struct alignas(64) Busy {
+    Duration time{};  // written by its thread, read between calls of run()
+  };
+
   void run_erased(Function function, const void* task);
   void work(uint32_t index);
+  // Runs this thread's share of the piece.
+  void call(Function function, const void* task, uint32_t index);
 
   const uint32_t threads_;
+  const Clock* const clock_;
+  std::vector<Busy> busy_;       // by thread
   Function function_ = nullptr;  // written before, read after a change of generation_
   const void* task_ = nullptr;
   std::atomic<bool> stopping_{false};

@@ -13,6 +13,13 @@ namespace {
 
 constexpr uint32_t kPanel = 16;
 
+float activate(Activation activation, float gate) {
+  if (activation == Activation::kSilu) return gate / (1.0F + std::exp(-gate));
+  constexpr double kRoot = 0.7978845608028654;  // sqrt(2 / pi)
+  const auto x = static_cast<double>(gate);
+  return static_cast<float>(0.5 * x * (1.0 + std::tanh(kRoot * (x + 0.044715 * x * x * x))));
+}
+
 }  // namespace
 
 ReferenceBackend::ReferenceBackend(uint32_t threads, CpuIsa isa)
@@ -114,13 +121,12 @@ void ReferenceBackend::embed(EmbeddingHandle table, Rows out) {
     tensors_.embed(table, batch_.token(r), {to + size_t{r} * out.width, out.width});
 }
 
-void ReferenceBackend::rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) {
+void ReferenceBackend::normalise(Rows in, VectorHandle weight, float epsilon, float* out) const {
   const std::span<const float> weights = tensors_.vector(weight);
-  TROUPE_ASSERT(in.rows == out.rows && in.width == out.width && in.width == weights.size(), in.rows,
-                out.rows, in.width, out.width, weights.size());
+  TROUPE_ASSERT(in.width == weights.size(), in.width, weights.size());
   for (uint32_t r = 0; r < in.rows; ++r) {
     const float* x = buffers_.floats(in) + size_t{r} * in.width;
-    float* to = buffers_.floats(out) + size_t{r} * in.width;
+    float* to = out + size_t{r} * in.width;
     double squares = 0.0;
     for (uint32_t i = 0; i < in.width; ++i) squares += static_cast<double>(x[i]) * x[i];
     const double root = std::sqrt(squares / in.width + static_cast<double>(epsilon));
@@ -128,29 +134,73 @@ void ReferenceBackend::rms_norm(Rows in, VectorHandle weight, float epsilon, Row
   }
 }
 
-void ReferenceBackend::linear(std::span<const LinearHandle> weights, Rows in,
+void ReferenceBackend::rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) {
+  TROUPE_ASSERT(in.rows == out.rows && in.width == out.width, in.rows, out.rows, in.width,
+                out.width);
+  normalise(in, weight, epsilon, buffers_.floats(out));
+}
+
+void ReferenceBackend::add_normed(Rows x, Rows y, VectorHandle weight, float epsilon) {
+  TROUPE_ASSERT(x.rows == y.rows && x.width == y.width, x.rows, y.rows, x.width, y.width);
+  std::vector<float> normed(size_t{y.rows} * y.width);
+  normalise(y, weight, epsilon, normed.data());
+  float* to = buffers_.floats(x);
+  for (size_t i = 0; i < normed.size(); ++i) to[i] += normed[i];
+}
+
+std::vector<float> ReferenceBackend::multiplied(LinearHandle weights, const LinearInput& in,
+                                                uint32_t outputs) {
+  TROUPE_ASSERT(weights.value >= 1 && weights.value <= linears_.size(), weights);
+  const Linear& linear = linears_[weights.value - 1];
+  const uint32_t rows = in.rows.rows;
+  TROUPE_ASSERT(linear.inputs == in.rows.width && linear.outputs == outputs, linear.inputs,
+                in.rows.width, linear.outputs, outputs);
+  const float* x = buffers_.floats(in.rows);
+  std::vector<float> normed;
+  if (in.norm.value != 0) {
+    normed.resize(size_t{rows} * linear.inputs);
+    normalise(in.rows, in.norm, in.epsilon, normed.data());
+    x = normed.data();
+  }
+  std::vector<float> to(size_t{rows} * outputs);
+  pool_.split(outputs, kPanel, [&](uint32_t begin, uint32_t end) {
+    for (uint32_t n = begin; n < end; n += kPanel)
+      ops_.linear_f32({.weights = linear.panels.data() + size_t{n} * linear.inputs,
+                       .inputs = linear.inputs,
+                       .outputs = std::min(kPanel, end - n),
+                       .rows = rows,
+                       .x = x,
+                       .x_stride = linear.inputs,
+                       .out = to.data() + n,
+                       .out_stride = outputs});
+  });
+  return to;
+}
+
+void ReferenceBackend::linear(std::span<const LinearHandle> weights, const LinearInput& in,
                               std::span<const Rows> out) {
   TROUPE_ASSERT(weights.size() == out.size(), weights.size(), out.size());
-  const float* x = buffers_.floats(in);
   for (size_t i = 0; i < weights.size(); ++i) {
-    TROUPE_ASSERT(weights[i].value >= 1 && weights[i].value <= linears_.size(), weights[i]);
-    const Linear& linear = linears_[weights[i].value - 1];
-    TROUPE_ASSERT(
-        linear.inputs == in.width && linear.outputs == out[i].width && out[i].rows == in.rows,
-        linear.inputs, in.width, linear.outputs, out[i].width);
-    float* to = buffers_.floats(out[i]);
-    pool_.split(linear.outputs, kPanel, [&](uint32_t begin, uint32_t end) {
-      for (uint32_t n = begin; n < end; n += kPanel)
-        ops_.linear_f32({.weights = linear.panels.data() + size_t{n} * linear.inputs,
-                         .inputs = linear.inputs,
-                         .outputs = std::min(kPanel, end - n),
-                         .rows = in.rows,
-                         .x = x,
-                         .x_stride = in.width,
-                         .out = to + n,
-                         .out_stride = linear.outputs});
-    });
+    TROUPE_ASSERT(out[i].rows == in.rows.rows, out[i].rows, in.rows.rows);
+    const std::vector<float> product = multiplied(weights[i], in, out[i].width);
+    std::copy(product.begin(), product.end(), buffers_.floats(out[i]));
   }
+}
+
+void ReferenceBackend::linear_add(LinearHandle weights, const LinearInput& in, Rows x) {
+  TROUPE_ASSERT(x.rows == in.rows.rows, x.rows, in.rows.rows);
+  const std::vector<float> product = multiplied(weights, in, x.width);
+  float* to = buffers_.floats(x);
+  for (size_t i = 0; i < product.size(); ++i) to[i] += product[i];
+}
+
+void ReferenceBackend::gated_linear(LinearHandle gate, LinearHandle up, const LinearInput& in,
+                                    Activation activation, Rows out) {
+  TROUPE_ASSERT(out.rows == in.rows.rows, out.rows, in.rows.rows);
+  const std::vector<float> gates = multiplied(gate, in, out.width);
+  const std::vector<float> ups = multiplied(up, in, out.width);
+  float* to = buffers_.floats(out);
+  for (size_t i = 0; i < gates.size(); ++i) to[i] = activate(activation, gates[i]) * ups[i];
 }
 
 void ReferenceBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv,
@@ -249,32 +299,6 @@ void ReferenceBackend::attend(const Head& head, std::vector<double>& weights, fl
   }
 }
 
-void ReferenceBackend::swiglu(Rows gate, Rows up, Rows out) {
-  TROUPE_ASSERT(gate.rows == up.rows && gate.rows == out.rows && gate.width == up.width &&
-                    gate.width == out.width,
-                gate.rows, up.rows, out.rows, gate.width, up.width, out.width);
-  const float* a = buffers_.floats(gate);
-  const float* b = buffers_.floats(up);
-  float* to = buffers_.floats(out);
-  for (size_t i = 0; i < size_t{gate.rows} * gate.width; ++i)
-    to[i] = a[i] / (1.0F + std::exp(-a[i])) * b[i];
-}
-
-void ReferenceBackend::geglu(Rows gate, Rows up, Rows out) {
-  TROUPE_ASSERT(gate.rows == up.rows && gate.rows == out.rows && gate.width == up.width &&
-                    gate.width == out.width,
-                gate.rows, up.rows, out.rows, gate.width, up.width, out.width);
-  constexpr double kRoot = 0.7978845608028654;  // sqrt(2 / pi)
-  const float* a = buffers_.floats(gate);
-  const float* b = buffers_.floats(up);
-  float* to = buffers_.floats(out);
-  for (size_t i = 0; i < size_t{gate.rows} * gate.width; ++i) {
-    const auto x = static_cast<double>(a[i]);
-    const double gelu = 0.5 * x * (1.0 + std::tanh(kRoot * (x + 0.044715 * x * x * x)));
-    to[i] = static_cast<float>(gelu) * b[i];
-  }
-}
-
 void ReferenceBackend::add_vector(Rows x, VectorHandle vector) {
   const std::span<const float> from = tensors_.vector(vector);
   TROUPE_ASSERT(x.width == from.size(), x.width, from.size());
@@ -285,13 +309,6 @@ void ReferenceBackend::add_vector(Rows x, VectorHandle vector) {
 void ReferenceBackend::scale(Rows x, float factor) {
   float* to = buffers_.floats(x);
   for (size_t i = 0; i < size_t{x.rows} * x.width; ++i) to[i] *= factor;
-}
-
-void ReferenceBackend::add(Rows x, Rows y) {
-  TROUPE_ASSERT(x.rows == y.rows && x.width == y.width, x.rows, y.rows, x.width, y.width);
-  float* to = buffers_.floats(x);
-  const float* from = buffers_.floats(y);
-  for (size_t i = 0; i < size_t{x.rows} * x.width; ++i) to[i] += from[i];
 }
 
 void ReferenceBackend::gather_rows(Rows in, std::span<const uint32_t> indices, Rows out) {

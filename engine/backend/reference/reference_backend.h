@@ -49,12 +49,14 @@ class ReferenceBackend final : public Backend {
   void set_batch(const Batch& batch, std::span<const RopeHandle> ropes) override;
   void embed(EmbeddingHandle table, Rows out) override;
   void rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) override;
-  void linear(std::span<const LinearHandle> weights, Rows in, std::span<const Rows> out) override;
+  void linear(std::span<const LinearHandle> weights, const LinearInput& in,
+              std::span<const Rows> out) override;
+  void linear_add(LinearHandle weights, const LinearInput& in, Rows x) override;
+  void gated_linear(LinearHandle gate, LinearHandle up, const LinearInput& in,
+                    Activation activation, Rows out) override;
   void rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const AttentionLayer& layer) override;
   void attention(Rows q, KvHandle kv, const AttentionLayer& layer, Rows out) override;
-  void swiglu(Rows gate, Rows up, Rows out) override;
-  void geglu(Rows gate, Rows up, Rows out) override;
-  void add(Rows x, Rows y) override;
+  void add_normed(Rows x, Rows y, VectorHandle weight, float epsilon) override;
   void add_vector(Rows x, VectorHandle vector) override;
   void scale(Rows x, float factor) override;
   void gather_rows(Rows in, std::span<const uint32_t> indices, Rows out) override;
@@ -76,6 +78,10 @@ class ReferenceBackend final : public Backend {
     float scale;
   };
 
+  void normalise(Rows in, VectorHandle weight, float epsilon, float* out) const;
+  // [row][output]
+  [[nodiscard]] std::vector<float> multiplied(LinearHandle weights, const LinearInput& in,
+                                              uint32_t outputs);
   void attend(const Head& head, std::vector<double>& weights, float* out) const;
 
   const Ops& ops_;

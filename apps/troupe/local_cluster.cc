@@ -17,7 +17,7 @@ namespace {
 // The actors only plan and pass on; the device computes on threads of its own.
 constexpr size_t kActorThreads = 1;
 constexpr kj::Duration kReadyPoll = 2 * kj::MILLISECONDS;
-constexpr kj::Duration kReadyDeadline = 3 * limits::kHeartbeatTimeout.count() * kj::MILLISECONDS;
+constexpr kj::Duration kReadyDeadline = 1 * kj::MINUTES;
 
 }  // namespace
 

@@ -63,7 +63,7 @@ class Profiler {
 };
 
 Status Profiler::load() {
-  TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options_.isa));
+  TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options_.cpu_features));
   threads_ = choose_threads(options_.threads);
   TROUPE_ASSIGN_OR_RETURN(file_, GgufFile::open(options_.model_path));
   TROUPE_ASSIGN_OR_RETURN(description_, read_model(*file_));
@@ -232,7 +232,10 @@ void add_profile(CLI::App& app, ProfileOptions& options, std::function<int()>& r
   command->add_option("model", options.model_path, "The model: a GGUF file")->required();
   command->add_option("--threads", options.threads, "Threads that compute; 0: one per core")
       ->check(CLI::Range(0, 1024));
-  command->add_option("--isa", options.isa, "Instruction set; all give the same tokens")
+  command
+      ->add_option("--cpu-features", options.cpu_features,
+                   "Instruction set; all give the same tokens")
+      ->envname("TROUPE_CPU_FEATURES")
       ->capture_default_str();
   command
       ->add_option("--phase", options.phases,

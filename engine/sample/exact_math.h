@@ -1,23 +1,24 @@
 #pragma once
 // exp and log in double precision, made only of IEEE additions, multiplications and divisions in a
 // fixed order, so that every machine and compiler computes the same bits; the C library's differ
-// from version to version. Two lanes at a time: vectors of 16 bytes exist on every x86-64 and
-// AArch64, and each lane's result is what one lane alone would give.
+// from version to version. exp takes as many lanes as its vectors have, and each lane's result is
+// what one lane alone would give.
 
 #include <bit>
 #include <cstdint>
 
 namespace troupe {
 
-using Double2 = double __attribute__((vector_size(16)));
-using Int64x2 = int64_t __attribute__((vector_size(16)));
-
 // Arguments of exp below this give exactly 0; e^-708 is the smallest normal power of e.
 inline constexpr double kExpUnderflow = -708.0;
 
-// e^x for x ≤ 0 (−∞ too), with a relative error below 1e-15. Method: x = k·ln 2 + r with
-// |r| ≤ ln 2 / 2; e^r by its Taylor series up to r^13 (the rest is below 5e-18); times 2^k.
-[[nodiscard]] inline Double2 exp_nonpositive(Double2 x) {
+// x = e^x in each lane, for x ≤ 0 (−∞ too), with a relative error below 1e-15. `Doubles` and `Ints`
+// are GCC vectors of double and int64_t of one length. Inlined, so that it is compiled for the
+// instruction set of its caller.
+// Method: x = k·ln 2 + r with |r| ≤ ln 2 / 2; e^r by its Taylor series up to r^13 (the rest is
+// below 5e-18); times 2^k.
+template <class Doubles, class Ints>
+[[gnu::always_inline]] inline void exp_nonpositive(Doubles& x) {
   constexpr double kLog2E = 0x1.71547652b82fep+0;
   // ln 2 in two parts: the first has 21 zero bits at its end, so that k times it is exact.
   constexpr double kLn2High = 0x1.62e42fee00000p-1;
@@ -25,15 +26,16 @@ inline constexpr double kExpUnderflow = -708.0;
   // Adding 1.5·2^52 rounds to an integer, which then stands in the sum's low bits.
   constexpr double kRound = 0x1.8p52;
 
-  const Int64x2 vanishes = x < Double2{kExpUnderflow, kExpUnderflow};
-  x = vanishes ? Double2{0.0, 0.0} : x;
-  const Double2 shifted = x * kLog2E + kRound;
-  const Double2 k = shifted - kRound;
-  const Double2 r = (x - k * kLn2High) - k * kLn2Low;
+  const Doubles zero = {};
+  const Ints vanishes = x < zero + kExpUnderflow;
+  x = vanishes ? zero : x;
+  const Doubles shifted = x * kLog2E + kRound;
+  const Doubles k = shifted - kRound;
+  const Doubles r = (x - k * kLn2High) - k * kLn2Low;
   // The series in powers of r², even and odd terms apart, so that two chains run side by side.
-  const Double2 r2 = r * r;
-  Double2 even = r2 * (1.0 / 479001600.0) + 1.0 / 3628800.0;
-  Double2 odd = r2 * (1.0 / 6227020800.0) + 1.0 / 39916800.0;
+  const Doubles r2 = r * r;
+  Doubles even = r2 * (1.0 / 479001600.0) + 1.0 / 3628800.0;
+  Doubles odd = r2 * (1.0 / 6227020800.0) + 1.0 / 39916800.0;
   even = even * r2 + 1.0 / 40320.0;
   odd = odd * r2 + 1.0 / 362880.0;
   even = even * r2 + 1.0 / 720.0;
@@ -44,10 +46,10 @@ inline constexpr double kExpUnderflow = -708.0;
   odd = odd * r2 + 1.0 / 6.0;
   even = even * r2 + 1.0;
   odd = odd * r2 + 1.0;
-  const Double2 power = odd * r + even;
+  const Doubles power = odd * r + even;
   // k's low bits, moved into the exponent's place; power is in [0.7, 1.5), so nothing overflows.
-  const Int64x2 bits = std::bit_cast<Int64x2>(power) + (std::bit_cast<Int64x2>(shifted) << 52);
-  return vanishes ? Double2{0.0, 0.0} : std::bit_cast<Double2>(bits);
+  const Ints bits = reinterpret_cast<Ints>(power) + (reinterpret_cast<Ints>(shifted) << 52);
+  x = vanishes ? zero : reinterpret_cast<Doubles>(bits);
 }
 
 // The natural logarithm of a normal positive x, with an absolute error below 1e-15 · (1 + |ln x|).

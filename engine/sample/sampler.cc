@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/philox.h"
 #include "engine/sample/exact_math.h"
+#include "engine/sample/exponentials.h"
 
 namespace troupe {
 namespace {
@@ -83,24 +84,6 @@ TokenId find_first(std::span<const float> logits, float wanted) {
   return static_cast<TokenId>(i);
 }
 
-// Σ e^(logit − peak): eight running sums, of every eighth term each, then pairs of them.
-double sum_exponentials(std::span<const float> logits, float peak) {
-  const Double2 peak2 = Double2{} + static_cast<double>(peak);
-  Double2 sums[4] = {};
-  size_t i = 0;
-  for (; i + 8 <= logits.size(); i += 8) {
-#pragma GCC unroll 4
-    for (size_t j = 0; j < 4; ++j) {
-      const float* from = &logits[i + 2 * j];
-      sums[j] += exp_nonpositive(Double2{from[0], from[1]} - peak2);
-    }
-  }
-  Double2 rest = {};
-  for (; i < logits.size(); ++i) rest += exp_nonpositive(Double2{logits[i], kImpossible} - peak2);
-  const Double2 sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + rest;
-  return sum[0] + sum[1];
-}
-
 float finite(float logit) {
   return std::clamp(logit, -kFloatMax, kFloatMax);
 }
@@ -126,6 +109,7 @@ Sampler::Sampler(uint32_t vocab_size, std::vector<TokenId> end_tokens)
       counts_(vocab_size),
       seen_(vocab_size),
       ranking_(vocab_size),
+      weights_(vocab_size),
       masses_(Ranking::kBuckets) {
   TROUPE_ASSERT(vocab_size > 0);
   for (const TokenId token : end_tokens_)
@@ -147,9 +131,9 @@ Result<SampledToken> Sampler::sample(std::span<const float> logits, const Sampli
   SampledToken sampled;
   if (params.temperature >= kGreedyTemperature) {
     if (params.top_k > 0 || params.top_p < 1.0F) ranking_.start(logits, peak.logit);
-    gather_candidates(logits, params);
-    weigh_candidates(peak, params.temperature);
-    if (params.top_p < 1.0F) keep_top_p(params.top_p);
+    weigh(logits, peak.logit, params.temperature, weights_);
+    if (params.top_k > 0) keep_top_k(logits, static_cast<uint32_t>(params.top_k));
+    if (params.top_p < 1.0F) keep_top_p(logits, params.top_p);
     if (params.min_p > 0.0F) keep_min_p(params.min_p);
     sampled.token = draw(params.seed, context.position);
   } else {
@@ -292,43 +276,18 @@ Status Sampler::apply_penalties(const SamplingParams& params, const SampleContex
   return ok_status();
 }
 
-void Sampler::gather_candidates(std::span<const float> logits, const SamplingParams& params) {
-  Rank last{kImpossible, 0};  // no possible token comes after this one
-  if (params.top_k > 0 && static_cast<uint32_t>(params.top_k) < vocab_size_)
-    last = ranking_.kth(static_cast<uint32_t>(params.top_k), ranks_);
-  candidates_.resize(vocab_size_);
-  size_t count = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const Rank rank{logits[i], static_cast<TokenId>(i)};
-    candidates_[count] = rank;
-    // Without a branch: it could not be predicted.
-    count += static_cast<size_t>(rank.logit > last.logit) |
-             (static_cast<size_t>(rank.logit == last.logit) &
-              static_cast<size_t>(rank.token <= last.token) &
-              static_cast<size_t>(rank.logit != kImpossible));
-  }
-  candidates_.resize(count);
-  TROUPE_ASSERT(count > 0);
+void Sampler::keep_top_k(std::span<const float> logits, uint32_t top_k) {
+  if (top_k >= vocab_size_) return;
+  const Rank last = ranking_.kth(top_k, ranks_);
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (last.before({logits[i], static_cast<TokenId>(i)})) weights_[i] = 0.0;
 }
 
-void Sampler::weigh_candidates(const Peak& peak, float temperature) {
-  const Double2 peak2 = Double2{} + static_cast<double>(peak.logit);
-  const Double2 temperature2 = Double2{} + static_cast<double>(temperature);
-  const size_t count = candidates_.size();
-  weights_.resize(count + 1);  // room for the second lane of the last pair
-  for (size_t i = 0; i < count; i += 2) {
-    const float second = i + 1 < count ? candidates_[i + 1].logit : kImpossible;
-    const Double2 pair = {candidates_[i].logit, second};
-    const Double2 weights = exp_nonpositive((pair - peak2) / temperature2);
-    std::memcpy(&weights_[i], &weights, sizeof weights);
-  }
-  weights_.resize(count);
-}
-
-void Sampler::keep_top_p(float top_p) {
+void Sampler::keep_top_p(std::span<const float> logits, float top_p) {
   std::fill(masses_.begin(), masses_.end(), 0.0);
-  for (size_t i = 0; i < candidates_.size(); ++i)
-    masses_[ranking_.bucket_of(candidates_[i].token)] += weights_[i];
+  for (size_t i = 0; i < weights_.size(); ++i)
+    masses_[std::min(ranking_.bucket_of(static_cast<TokenId>(i)), Ranking::kBuckets - 1)] +=
+        weights_[i];  // an impossible token adds 0, wherever
   double total = 0.0;
   for (const double mass : masses_) total += mass;
   const double wanted = static_cast<double>(top_p) * total;
@@ -342,18 +301,14 @@ void Sampler::keep_top_p(float top_p) {
   TROUPE_ASSERT(!ranks_.empty(), bucket);
   Rank last = ranks_.back();
   for (const Rank& rank : ranks_) {
-    const auto found = std::lower_bound(
-        candidates_.begin(), candidates_.end(), rank.token,
-        [](const Rank& candidate, TokenId token) { return candidate.token < token; });
-    if (found == candidates_.end() || found->token != rank.token) continue;  // top_k took it out
-    reached += weights_[static_cast<size_t>(found - candidates_.begin())];
+    reached += weights_[static_cast<size_t>(rank.token)];
     if (reached >= wanted) {
       last = rank;
       break;
     }
   }
-  for (size_t i = 0; i < candidates_.size(); ++i)
-    if (last.before(candidates_[i])) weights_[i] = 0.0;
+  for (size_t i = 0; i < weights_.size(); ++i)
+    if (last.before({logits[i], static_cast<TokenId>(i)})) weights_[i] = 0.0;
 }
 
 void Sampler::keep_min_p(float min_p) {
@@ -401,7 +356,7 @@ TokenId Sampler::draw(uint64_t seed, uint64_t position) const {
     chosen = count - 1;
     while (weights_[chosen] == 0.0) --chosen;
   }
-  return candidates_[chosen].token;
+  return static_cast<TokenId>(chosen);
 }
 
 }  // namespace troupe

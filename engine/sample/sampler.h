@@ -86,9 +86,8 @@ class Sampler final {
   void apply_mask(std::span<const uint32_t> allowed);
   [[nodiscard]] Status rule_out_ends(const SamplingParams& params, const SampleContext& context);
   [[nodiscard]] Status apply_penalties(const SamplingParams& params, const SampleContext& context);
-  void gather_candidates(std::span<const float> logits, const SamplingParams& params);
-  void weigh_candidates(const Peak& peak, float temperature);
-  void keep_top_p(float top_p);
+  void keep_top_k(std::span<const float> logits, uint32_t top_k);
+  void keep_top_p(std::span<const float> logits, float top_p);
   void keep_min_p(float min_p);
   [[nodiscard]] TokenId draw(uint64_t seed, uint64_t position) const;
   // kInternal when a token is outside the vocabulary.
@@ -101,9 +100,8 @@ class Sampler final {
   std::vector<uint8_t> seen_;     // per token, whether in prompt or output; all 0 between calls
   Ranking ranking_;
   std::vector<Rank> ranks_;
-  std::vector<Rank> candidates_;  // by ascending id
-  std::vector<double> weights_;   // e^((logit − highest) / T) of each, or 0: filtered out
-  std::vector<double> masses_;    // per bucket of the ranking, the sum of its weights
+  std::vector<double> weights_;  // per token, e^((logit − highest) / T), or 0: filtered out
+  std::vector<double> masses_;   // per bucket of the ranking, the sum of its weights
 };
 
 }  // namespace troupe

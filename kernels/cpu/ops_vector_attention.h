@@ -17,17 +17,35 @@ struct TileView {
   const AttentionTile* tile;
   const uint32_t* blocks;  // from the first one of the segment that row 0 sees a token of
   uint32_t tokens;         // from that block's first to the last one that the last row sees
+  uint32_t count;          // of the blocks that hold them
   uint32_t padded;         // head_dim, padded: the stride of `scaled`
   const float* scaled;     // [query][padded]
   float* scores;           // [query][kSegmentTokens]
+
+  const uint16_t* keys(uint32_t block) const {
+    return tile->keys + blocks[block] * tile->block_stride;
+  }
+  const uint16_t* values(uint32_t block) const {
+    return tile->values + blocks[block] * tile->block_stride;
+  }
 };
+
+// Blocks lie apart, where the processor cannot foresee them: those that come next are fetched while
+// one is used, the first values while the last keys are.
+inline void fetch(const uint16_t* from) {
+  __builtin_prefetch(from);
+}
 
 // Scores of `Q` queries with the tokens of `B` consecutive blocks.
 template <class V, int Q, int B>
 inline void score_blocks(const TileView& view, uint32_t query, uint32_t block) {
   const uint16_t* keys[B];
-  for (int b = 0; b < B; ++b)
-    keys[b] = view.tile->keys + view.blocks[block + b] * view.tile->block_stride;
+  const uint16_t* next[B];
+  for (int b = 0; b < B; ++b) {
+    keys[b] = view.keys(block + b);
+    next[b] = block + B + b < view.count ? view.keys(block + B + b)
+                                         : view.values((block + B + b) % view.count);
+  }
   const float* scaled = view.scaled + size_t{query} * view.padded;
   V sums[Q][B];
 #pragma GCC unroll 8
@@ -40,6 +58,10 @@ inline void score_blocks(const TileView& view, uint32_t query, uint32_t block) {
     V k[B];
 #pragma GCC unroll 4
     for (int b = 0; b < B; ++b) k[b] = V::load_half(keys[b] + d * kKvBlockTokens);
+    if (d % 2 == 0) {  // a cache line holds the keys of two dims
+#pragma GCC unroll 4
+      for (int b = 0; b < B; ++b) fetch(next[b] + d * kKvBlockTokens);
+    }
 #pragma GCC unroll 8
     for (int q = 0; q < Q; ++q) {
       const V x = V::all(scaled[q * padded + d]);
@@ -65,15 +87,19 @@ inline void weigh_columns(const TileView& view, uint32_t query, uint32_t dim, fl
     for (int c = 0; c < C; ++c) sums[q][c] = V::all(0.0F);
   const float* weights = view.scores + size_t{query} * kSegmentTokens;
   const uint32_t padded = view.padded;
+  constexpr uint32_t kAhead = 2;  // blocks
   for (uint32_t begin = 0; begin < view.tokens; begin += kKvBlockTokens) {
-    const uint16_t* values =
-        view.tile->values + view.blocks[begin / kKvBlockTokens] * view.tile->block_stride + dim;
+    const uint32_t block = begin / kKvBlockTokens;
+    const uint16_t* values = view.values(block) + dim;
+    const uint16_t* next = view.values(block + kAhead < view.count ? block + kAhead : block) + dim;
     const uint32_t count =
         view.tokens - begin < kKvBlockTokens ? view.tokens - begin : kKvBlockTokens;
     for (uint32_t t = 0; t < count; ++t) {
       V v[C];
 #pragma GCC unroll 4
       for (int c = 0; c < C; ++c) v[c] = V::load_half(values + t * padded + c * 16);
+#pragma GCC unroll 2
+      for (int c = 0; c < C; c += 2) fetch(next + t * padded + c * 16);
 #pragma GCC unroll 8
       for (int q = 0; q < Q; ++q) {
         const V p = V::all(weights[q * kSegmentTokens + begin + t]);
@@ -92,11 +118,10 @@ inline void weigh_columns(const TileView& view, uint32_t query, uint32_t dim, fl
 template <class V, int Q>
 inline void score_queries(const TileView& view, uint32_t query) {
   constexpr int kBlocks = Q <= V::kRows / 2 ? 2 * V::kColumns : V::kColumns;
-  const uint32_t blocks = (view.tokens + kKvBlockTokens - 1) / kKvBlockTokens;
   uint32_t block = 0;
-  for (; block + kBlocks <= blocks; block += kBlocks)
+  for (; block + kBlocks <= view.count; block += kBlocks)
     score_blocks<V, Q, kBlocks>(view, query, block);
-  for (; block < blocks; ++block) score_blocks<V, Q, 1>(view, query, block);
+  for (; block < view.count; ++block) score_blocks<V, Q, 1>(view, query, block);
 }
 
 template <class V, int Q>
@@ -188,6 +213,7 @@ void attention_segment(const AttentionTile& tile, float* partials, float* scratc
   TileView view{.tile = &tile,
                 .blocks = tile.blocks + begin / kKvBlockTokens,
                 .tokens = end - begin,
+                .count = (end - begin + kKvBlockTokens - 1) / kKvBlockTokens,
                 .padded = padded,
                 .scaled = scaled,
                 .scores = scratch + size_t{queries} * padded};

@@ -8,6 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
+import anthropic
 import capnp
 
 from rpc_client import Connection, run
@@ -76,6 +77,19 @@ class KeyTest(unittest.TestCase):
             self.assertEqual(self.server.get(path).status, 401, path)
         for path in ("/health", "/ping", "/version"):
             self.assertEqual(self.server.get(path).status, 200, path)
+
+    def test_anthropics_package_knows_the_refusal(self):
+        client = anthropic.Anthropic(base_url=f"http://127.0.0.1:{self.server.port}",
+                                     api_key="wrong", timeout=60, max_retries=0)
+        message = {"model": MODEL, "messages": [{"role": "user", "content": "x"}]}
+        for ask in (lambda: client.messages.create(max_tokens=1, **message),
+                    lambda: client.messages.count_tokens(**message), client.models.list):
+            with self.assertRaises(anthropic.AuthenticationError) as caught:
+                ask()
+            self.assertEqual(caught.exception.body["error"]["type"], "authentication_error")
+            self.assertEqual(caught.exception.type, "authentication_error")
+        known = client.with_options(api_key=KEY)
+        self.assertEqual(known.messages.create(max_tokens=1, **message).usage.output_tokens, 1)
 
     def test_each_key_is_good_in_each_spelling(self):
         for key in (KEY, SECOND):

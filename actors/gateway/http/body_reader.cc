@@ -45,7 +45,12 @@ kj::Promise<BodyResult> read_body(kj::AsyncInputStream& input, kj::Timer& timer,
   auto too_slow = timer.afterDelay(timeout.count() * kj::MILLISECONDS).then([] {
     return BodyResult{BodyResult::Outcome::kTooSlow, {}};
   });
-  return complete.exclusiveJoin(kj::mv(too_slow));
+  return complete.exclusiveJoin(kj::mv(too_slow))
+      .catch_([](kj::Exception&& e) -> kj::Promise<BodyResult> {
+        // KJ's parser tells faults of the client's by exceptions.
+        if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::mv(e);
+        return BodyResult{BodyResult::Outcome::kMalformed, {}};
+      });
 }
 
 }  // namespace troupe

@@ -83,12 +83,11 @@ bool has_access(const HttpContext& context, const HttpRequestFacts& request,
 
 kj::Promise<void> send_unauthorized(HttpContext& context, const HttpRequestFacts& request,
                                     kj::HttpService::Response& response) {
-  kj::HttpHeaders headers = make_headers(context, request, "application/json");
-  headers.set(context.names.www_authenticate, "Bearer realm=\"troupe\"");
   const ApiError error = refused(401, "invalid_api_key",
                                  "this server wants an API key that it knows; send it as "
                                  "\"Authorization: Bearer KEY\" or \"x-api-key: KEY\"");
-  return send_response(context, request, response, 401, headers, format_error(error));
+  return send_error(context, request, response, error, context.names.www_authenticate,
+                    "Bearer realm=\"troupe\"");
 }
 
 kj::Promise<void> send_options(HttpContext& context, const HttpRequestFacts& request,

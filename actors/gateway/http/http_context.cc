@@ -76,6 +76,7 @@ HttpHeaderNames::HttpHeaderNames(kj::HttpHeaderTable::Builder&& builder)
       allow_headers(builder.add("Access-Control-Allow-Headers")),
       expose_headers(builder.add("Access-Control-Expose-Headers")),
       max_age(builder.add("Access-Control-Max-Age")),
+      anthropic_version(builder.add("Anthropic-Version")),
       table(builder.build()) {}
 
 kj::HttpHeaders make_headers(const HttpContext& context, const HttpRequestFacts& request,
@@ -121,10 +122,17 @@ kj::Promise<void> send_json(HttpContext& context, const HttpRequestFacts& reques
 
 kj::Promise<void> send_error(HttpContext& context, const HttpRequestFacts& request,
                              kj::HttpService::Response& response, const ApiError& error) {
+  const std::string retry_after =
+      error.retry_after_s > 0 ? std::to_string(error.retry_after_s) : std::string();
+  return send_error(context, request, response, error, context.names.retry_after,
+                    retry_after.c_str());
+}
+
+kj::Promise<void> send_error(HttpContext& context, const HttpRequestFacts& request,
+                             kj::HttpService::Response& response, const ApiError& error,
+                             kj::HttpHeaderId name, kj::StringPtr value) {
   kj::HttpHeaders headers = make_headers(context, request, "application/json");
-  if (error.retry_after_s > 0) {
-    headers.set(context.names.retry_after, kj::str(error.retry_after_s));
-  }
+  if (value.size() > 0) headers.set(name, kj::str(value));
   return send_response(context, request, response, error.http_status, headers,
                        error_body(request.style, error, request.request_id));
 }

@@ -25,7 +25,7 @@ struct HttpHeaderNames {
   kj::HttpHeaderId x_request_id, request_id, retry_after, allow, cache_control, x_accel_buffering,
       expect, authorization, x_api_key, www_authenticate, origin, vary, content_encoding,
       request_method, request_headers, allow_origin, allow_methods, allow_headers, expose_headers,
-      max_age;
+      max_age, anthropic_version;
   kj::Own<kj::HttpHeaderTable> table;
 
  private:
@@ -80,6 +80,12 @@ void add_cors(const HttpContext& context, const HttpRequestFacts& request,
 [[nodiscard]] kj::Promise<void> send_error(HttpContext& context, const HttpRequestFacts& request,
                                            kj::HttpService::Response& response,
                                            const ApiError& error);
+// The same with a header field more. Every error that belongs to a request goes through one of
+// these two, so that it has the form of the request's API.
+[[nodiscard]] kj::Promise<void> send_error(HttpContext& context, const HttpRequestFacts& request,
+                                           kj::HttpService::Response& response,
+                                           const ApiError& error, kj::HttpHeaderId name,
+                                           kj::StringPtr value);
 
 void log_request(const HttpContext& context, const HttpRequestFacts& request,
                  std::string_view outcome);

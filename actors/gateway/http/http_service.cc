@@ -102,6 +102,11 @@ HttpRequestFacts HttpService::make_facts(kj::HttpMethod method, kj::StringPtr ur
   facts.head = method == kj::HttpMethod::HEAD;
   facts.received = context_.clock.now();
   facts.style = style_of_path(facts.path);
+  // What Anthropic's clients ask for elsewhere: models, and what this server does not have.
+  if (facts.style == ApiStyle::kOpenAi && find_post_endpoint(facts.path) == nullptr &&
+      headers.get(context_.names.anthropic_version) != nullptr) {
+    facts.style = ApiStyle::kAnthropic;
+  }
   KJ_IF_MAYBE (id, headers.get(context_.names.x_request_id)) {
     if (is_usable_request_id(view(*id))) facts.request_id = view(*id);
   }
@@ -187,12 +192,9 @@ std::string_view HttpService::allowed_methods(std::string_view path) const {
 
 kj::Promise<void> HttpService::send_method_error(const Facts& facts, const char* allowed,
                                                  Response& response) {
-  kj::HttpHeaders headers = make_headers(context_, facts, "application/json");
-  headers.set(context_.names.allow, allowed);
   const ApiError error = make_error(405, "method_not_allowed",
                                     facts.path + " takes " + allowed + "; got " + facts.method);
-  return send_response(context_, facts, response, 405, headers,
-                       error_body(facts.style, error, facts.request_id));
+  return send_error(context_, facts, response, error, context_.names.allow, allowed);
 }
 
 kj::Promise<void> HttpService::answer_get(Endpoint endpoint, const Facts& facts,
@@ -285,6 +287,11 @@ kj::Promise<void> HttpService::read_and_answer(const PostEndpoint& endpoint, Fac
           return answer_post(endpoint, std::move(facts), read.body, response);
         }
         context_.close_connection = true;
+        if (read.outcome == BodyResult::Outcome::kMalformed) {
+          return send_error(
+              context_, facts, response,
+              make_error(400, "invalid_http", "the chunks of the request's body are malformed"));
+        }
         if (read.outcome == BodyResult::Outcome::kTooSlow) {
           context_.load.metrics().cut_slow_body.Increment();
           return send_error(context_, facts, response,

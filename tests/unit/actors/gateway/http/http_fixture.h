@@ -55,7 +55,7 @@ class HttpFixture {
     load.emplace(limits, 42);
     frontend = std::make_unique<HttpFrontend>(*io.lowLevelProvider, io.provider->getTimer(),
                                               io.unixEventPort, generator, *models, health, metrics,
-                                              clock, *load, HttpFrontendOptions{"1.2.3"});
+                                              clock, *load, options);
     const Result<uint16_t> bound = frontend->listen("127.0.0.1", 0);
     BOOST_REQUIRE_MESSAGE(bound.ok(), bound.status().message());
     port = bound.value();
@@ -85,6 +85,7 @@ class HttpFixture {
   FakeMetrics metrics;
   ManualClock clock;
   FrontendLimits limits;
+  HttpFrontendOptions options{"1.2.3"};
   std::optional<FrontendLoad> load;
   std::unique_ptr<HttpFrontend> frontend;
   uint16_t port = 0;

@@ -8,18 +8,7 @@ namespace {
 
 struct ManagerState {
   KvStats reported;  // counters are increments of the snapshots
-  uint32_t messages_since_check = 0;
 };
-
-// An idle worker is the moment to look for blocks that were lost on the way. The look takes time
-// with the size of the pool, so it has to have been earned by as many messages as there are blocks:
-// a large pool that is idle after every request is not looked through each time.
-void check_when_idle(const KvCacheManagerCore& core, const KvStats& stats, ManagerState& state) {
-  if (state.messages_since_check < UINT32_MAX) ++state.messages_since_check;
-  if (stats.sequences > 0 || state.messages_since_check < stats.blocks_total) return;
-  state.messages_since_check = 0;
-  core.check_invariants();
-}
 
 void report(const KvStats& now, KvStats& before, ServingMetrics& metrics) {
   const uint32_t held = now.blocks_computing + now.blocks_leased + now.blocks_held;
@@ -48,7 +37,7 @@ caf::behavior manager(caf::stateful_actor<ManagerState>* self, KvCacheManagerCor
         self->send(
             caf::actor_cast<caf::actor>(self->current_sender()),
             KvReplyBatch{std::make_shared<const std::vector<KvReply>>(std::move(replies)), stats});
-        check_when_idle(*core, stats, self->state);  // nobody waits for it any more
+        core->check_when_idle();  // nobody waits for it any more
       },
   };
 }

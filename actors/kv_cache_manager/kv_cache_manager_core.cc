@@ -31,6 +31,7 @@ KvCacheManagerCore::KvCacheManagerCore(const KvCacheManagerOptions& options,
 
 void KvCacheManagerCore::on_requests(std::span<const KvRequest> requests,
                                      std::vector<KvReply>& out) {
+  ++batches_since_check_;
   for (const KvRequest& request : requests) {
     if (const auto* reserve = std::get_if<KvReserve>(&request)) on_reserve(*reserve, out);
     if (const auto* extend = std::get_if<KvExtend>(&request)) on_extend(*extend, out);
@@ -496,6 +497,13 @@ void KvCacheManagerCore::check_invariants() const {
     TROUPE_ASSERT(users[i] == pool_.users(BlockIndex{i}), i, users[i], pool_.users(BlockIndex{i}));
   check_tree();
   TROUPE_ASSERT(!any_woken_, deferred_.size());
+}
+
+bool KvCacheManagerCore::check_when_idle() {
+  if (!sequences_.empty() || batches_since_check_ < pool_.total()) return false;
+  batches_since_check_ = 0;
+  check_invariants();
+  return true;
 }
 
 }  // namespace troupe

@@ -50,6 +50,11 @@ class KvCacheManagerCore {
   // Aborts on the first broken invariant: every block has exactly one owner situation, every
   // reference is accounted for. O(blocks + held blocks); for tests and idle moments.
   void check_invariants() const;
+  // An idle worker is the moment to look for blocks that were lost on the way. The look takes time
+  // with the size of the pool, so it has to have been earned by as many batches of requests as
+  // there are blocks: a large pool that is idle after every request is not looked through each
+  // time. Returns whether it has looked.
+  bool check_when_idle();
 
   [[nodiscard]] const BlockPool& pool() const { return pool_; }
 
@@ -121,6 +126,7 @@ class KvCacheManagerCore {
   uint64_t prefix_query_tokens_ = 0;
   uint64_t prefix_hit_tokens_ = 0;
   uint64_t evictions_ = 0;
+  uint64_t batches_since_check_ = 0;
 };
 
 }  // namespace troupe

@@ -386,5 +386,41 @@ BOOST_AUTO_TEST_CASE(every_short_history_keeps_the_invariants_and_leaves_no_bloc
   }
 }
 
+BOOST_AUTO_TEST_CASE(an_idle_manager_looks_at_all_its_blocks_once_they_have_earned_it) {
+  constexpr uint32_t kBlocks = 6;
+  const Xxh3BlockHasher hasher{3};
+  KvCacheManagerCore core({.blocks = kBlocks}, hasher);
+  std::vector<KvReply> replies;
+  const auto send = [&](const KvRequest& message) { core.on_requests({&message, 1}, replies); };
+  const auto reserve = [&](uint64_t id) {
+    KvReserve request;
+    request.sequence = SequenceId{id};
+    request.cover_tokens = kBlockTokens;
+    request.tokens =
+        std::make_shared<const std::vector<TokenId>>(tokens_from(static_cast<TokenId>(id), 16));
+    send(request);
+  };
+  BOOST_TEST(!core.check_when_idle());  // nothing has come
+  int looks = 0;
+  for (uint64_t id = 1; id <= 9; ++id) {
+    reserve(id);
+    BOOST_TEST(!core.check_when_idle());  // busy
+    send(KvRelease{SequenceId{id}});
+    looks += core.check_when_idle() ? 1 : 0;
+    BOOST_TEST(!core.check_when_idle());  // not again for nothing
+  }
+  BOOST_TEST(looks == 3);  // 18 batches, 6 blocks
+  // While there is always somebody, it waits, and then looks at once.
+  reserve(100);
+  for (uint64_t id = 101; id < 120; ++id) {
+    reserve(id);
+    BOOST_TEST(!core.check_when_idle());
+    send(KvRelease{SequenceId{id}});
+    BOOST_TEST(!core.check_when_idle());
+  }
+  send(KvRelease{SequenceId{100}});
+  BOOST_TEST(core.check_when_idle());
+}
+
 }  // namespace
 }  // namespace troupe

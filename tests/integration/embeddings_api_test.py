@@ -1,12 +1,13 @@
 """Vectors and scores of prompts, over plain HTTP and the openai package."""
 
 import base64
+import json
 import math
 import socket
 import struct
 import unittest
 
-from server import MODEL, Server, openai_client, shared_server
+from server import MODEL, ROOT, Server, openai_client, shared_server, wait_until
 
 TEXT = "The lighthouse stood on the edge of the cliff, and nobody had lit it for years."
 WIDTH = 576
@@ -14,6 +15,17 @@ WIDTH = 576
 
 def cosine(a, b):
     return sum(x * y for x, y in zip(a, b)) / math.hypot(*a) / math.hypot(*b)
+
+
+def leave_while_it_runs(server, path, body):
+    """Asks, leaves as soon as it is being worked on, and waits until nothing of it is left."""
+    server.wait_idle(20)
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+    connection.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+                       % (path.encode(), len(body)) + body)
+    wait_until(lambda: server.metric("vllm:num_requests_running") > 0, 20, "the request runs")
+    connection.close()
+    server.wait_idle(20)
 
 
 class EmbeddingsApiTest(unittest.TestCase):
@@ -78,6 +90,15 @@ class EmbeddingsApiTest(unittest.TestCase):
         for i, value in enumerate(mean):
             self.assertAlmostEqual(value, sum(last[i] for last in lasts) / len(lasts), places=4)
 
+    def test_vectors_have_the_direction_of_llama_cpps(self):
+        known = json.loads((ROOT / "tests/golden/embeddings/llama_cpp.json").read_text("utf-8"))
+        texts = [case["text"] for case in known["cases"]]
+        for pooling in ("mean", "last"):
+            for case, vector in zip(known["cases"], self.embed(texts, pooling=pooling)):
+                self.assertGreater(cosine(vector, case[pooling]), 0.999, (pooling, case["text"]))
+        wrong = self.embed(texts[0], pooling="last")[0]
+        self.assertLess(cosine(wrong, known["cases"][0]["mean"]), 0.999)
+
     def test_near_texts_have_near_vectors(self):
         boat, ship, code = self.embed(["The boat sailed across the sea.",
                                        "The ship sailed over the ocean.",
@@ -125,11 +146,7 @@ class EmbeddingsApiTest(unittest.TestCase):
     def test_who_leaves_leaves_nothing_behind(self):
         body = (b'{"model":"%s","input":[' % MODEL.encode()
                 + b",".join(b'"%s %d"' % (TEXT.encode() * 20, i) for i in range(40)) + b"]}")
-        connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=60)
-        connection.sendall(b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\n"
-                           b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        connection.close()
-        self.server.wait_idle(20)
+        leave_while_it_runs(self.server, "/v1/embeddings", body)
 
 
 class ScoreApiTest(unittest.TestCase):
@@ -154,6 +171,14 @@ class ScoreApiTest(unittest.TestCase):
             self.assertEqual(entry["token_logprobs"], expected[-count:])
             self.assertAlmostEqual(entry["logprob"], sum(expected[-count:]), places=4)
         self.assertGreater(answer["data"][0]["logprob"], answer["data"][1]["logprob"])
+
+    def test_who_leaves_leaves_nothing_behind(self):
+        endings = b",".join(b'" %s %d"' % (TEXT.encode() * 20, i) for i in range(40))
+        body = (b'{"model":"%s","prompt":"%s","continuations":[%s]}'
+                % (MODEL.encode(), TEXT.encode() * 10, endings))
+        leave_while_it_runs(self.server, "/v1/score", body)
+        answer = self.score("The capital of France is", [" Paris."])
+        self.assertEqual(answer["data"][0]["token_count"], 2)
 
     def test_what_the_model_would_say_itself_is_greedy(self):
         prompt = "One, two, three, four,"

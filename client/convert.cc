@@ -52,6 +52,14 @@ void fill(const Parameters& in, rpc::Parameters::Builder out) {
       biases[i].setBias(in.logit_bias[i].second);
     }
   }
+  if (!in.allowed_token_ids.empty()) {
+    auto ids = out.initAllowedTokenIds(static_cast<uint32_t>(in.allowed_token_ids.size()));
+    for (uint32_t i = 0; i < ids.size(); ++i) ids.set(i, in.allowed_token_ids[i]);
+  }
+  if (!in.bad_words.empty()) {
+    auto words = out.initBadWords(static_cast<uint32_t>(in.bad_words.size()));
+    for (uint32_t i = 0; i < words.size(); ++i) words.set(i, view(in.bad_words[i]));
+  }
   if (in.seed) out.getSeed().setValue(*in.seed);
   out.setN(in.n);
   if (in.max_tokens) out.setMaxTokens(*in.max_tokens);

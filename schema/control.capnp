@@ -67,6 +67,8 @@ struct SamplingParams {
   grammar @15 :Grammar;  # absent: free text
   pooling @16 :Pooling;
   scoreFrom @17 :UInt32 = 1;
+  allowedTokens @18 :List(Int32);
+  badWords @19 :List(List(Int32));
 }
 
 enum GrammarKind {

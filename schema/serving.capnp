@@ -183,6 +183,8 @@ struct Parameters {
     named @28 :Text;                  # a call of the tool of this name, and nothing else
   }
   parallelToolCalls @29 :Bool = true; # more than one call in an answer
+  allowedTokenIds @30 :List(UInt32);  # none: all are allowed
+  badWords @31 :List(Text);
 }
 
 enum FinishReason {

@@ -45,6 +45,15 @@ void write(const SamplingParams& in, schema::SamplingParams::Builder out) {
   }
   out.setScoreFrom(in.score_from);
   out.setPooling(static_cast<schema::Pooling>(in.pooling));
+  if (!in.allowed_tokens.empty()) {
+    write_tokens(in.allowed_tokens,
+                 out.initAllowedTokens(static_cast<uint32_t>(in.allowed_tokens.size())));
+  }
+  if (in.bad_words.empty()) return;
+  auto words = out.initBadWords(static_cast<uint32_t>(in.bad_words.size()));
+  for (uint32_t i = 0; i < words.size(); ++i) {
+    write_tokens(in.bad_words[i], words.init(i, static_cast<uint32_t>(in.bad_words[i].size())));
+  }
 }
 
 SamplingParams read(schema::SamplingParams::Reader in) {
@@ -78,6 +87,8 @@ SamplingParams read(schema::SamplingParams::Reader in) {
   const auto pooling = static_cast<uint16_t>(in.getPooling());
   KJ_REQUIRE(pooling <= static_cast<uint16_t>(Pooling::kLast), "unknown pooling", pooling);
   out.pooling = static_cast<Pooling>(pooling);
+  out.allowed_tokens = read_tokens(in.getAllowedTokens());
+  for (const auto word : in.getBadWords()) out.bad_words.push_back(read_tokens(word));
   return out;
 }
 

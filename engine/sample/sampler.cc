@@ -88,16 +88,29 @@ float finite(float logit) {
   return std::clamp(logit, -kFloatMax, kFloatMax);
 }
 
+bool has_penalty(const SamplingParams& params) {
+  return params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F ||
+         params.frequency_penalty != 0.0F;
+}
+
+bool restricts_tokens(const SamplingParams& params) {
+  return !params.allowed_tokens.empty() || !params.bad_words.empty();
+}
+
+Status nothing_left(const SamplingParams& params, const SampleContext& context) {
+  const bool words = params.allowed_tokens.empty();
+  return invalid_argument(
+      "no token is possible after " + std::to_string(context.output_tokens) +
+          " tokens of the answer: allowed_token_ids, bad_words, min_tokens and the form that is "
+          "asked for rule out all; rule out less",
+      words ? "bad_words" : "allowed_token_ids");
+}
+
 Status internal(std::string message) {
   return {StatusCode::kInternal, std::move(message)};
 }
 
 }  // namespace
-
-bool needs_history(const SamplingParams& params) {
-  return params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F ||
-         params.frequency_penalty != 0.0F;
-}
 
 uint64_t choice_seed(uint64_t request_seed, uint32_t choice) {
   return philox_u64(request_seed, choice, kChoiceStream);
@@ -125,7 +138,11 @@ Result<SampledToken> Sampler::sample(std::span<const float> logits, const Sampli
   if (changes_logits(params, context)) {
     TROUPE_RETURN_IF_ERROR(adjust(logits, params, context));
     logits = adjusted_;
-    TROUPE_ASSIGN_OR_RETURN(peak, find_peak(logits));
+    const Result<Peak> adjusted_peak = find_peak(logits);
+    if (!adjusted_peak.ok()) {
+      return restricts_tokens(params) ? nothing_left(params, context) : adjusted_peak.status();
+    }
+    peak = adjusted_peak.value();
   }
 
   SampledToken sampled;
@@ -189,8 +206,8 @@ void Sampler::add_logprobs(std::span<const float> logits, const Peak& peak, uint
 }
 
 bool Sampler::changes_logits(const SamplingParams& params, const SampleContext& context) const {
-  return !context.allowed.empty() || !params.logit_bias.empty() || needs_history(params) ||
-         context.output_tokens < params.min_tokens;
+  return !context.allowed.empty() || restricts_tokens(params) || !params.logit_bias.empty() ||
+         has_penalty(params) || context.output_tokens < params.min_tokens;
 }
 
 Status Sampler::check_tokens(std::span<const TokenId> tokens, std::string_view what) const {
@@ -205,12 +222,14 @@ Status Sampler::adjust(std::span<const float> logits, const SamplingParams& para
                        const SampleContext& context) {
   adjusted_.assign(logits.begin(), logits.end());
   if (!context.allowed.empty()) apply_mask(context.allowed);
+  if (!params.allowed_tokens.empty()) TROUPE_RETURN_IF_ERROR(keep_allowed(params));
+  if (!params.bad_words.empty()) TROUPE_RETURN_IF_ERROR(rule_out_bad_words(params, context));
   for (const auto& [token, bias] : params.logit_bias) {
     TROUPE_RETURN_IF_ERROR(check_tokens(std::span(&token, 1), "a token of logit_bias"));
     float& logit = adjusted_[static_cast<size_t>(token)];
     if (logit != kImpossible) logit = finite(logit + bias);
   }
-  if (needs_history(params)) TROUPE_RETURN_IF_ERROR(apply_penalties(params, context));
+  if (has_penalty(params)) TROUPE_RETURN_IF_ERROR(apply_penalties(params, context));
   return rule_out_ends(params, context);
 }
 
@@ -226,6 +245,32 @@ void Sampler::apply_mask(std::span<const uint32_t> allowed) {
         if ((allowed[word] >> (i % 32) & 1U) == 0) adjusted_[i] = kImpossible;
     }
   }
+}
+
+Status Sampler::keep_allowed(const SamplingParams& params) {
+  TROUPE_RETURN_IF_ERROR(check_tokens(params.allowed_tokens, "a token of allowed_token_ids"));
+  kept_.clear();
+  for (const TokenId token : params.allowed_tokens)
+    kept_.push_back(adjusted_[static_cast<size_t>(token)]);
+  std::fill(adjusted_.begin(), adjusted_.end(), kImpossible);
+  for (size_t i = 0; i < kept_.size(); ++i)
+    adjusted_[static_cast<size_t>(params.allowed_tokens[i])] = kept_[i];
+  return ok_status();
+}
+
+Status Sampler::rule_out_bad_words(const SamplingParams& params, const SampleContext& context) {
+  if (context.prompt_tokens > context.history.size())
+    return internal("the sampler was given less history than the prompt");
+  const std::span<const TokenId> output = context.history.subspan(context.prompt_tokens);
+  for (const std::vector<TokenId>& word : params.bad_words) {
+    TROUPE_RETURN_IF_ERROR(check_tokens(word, "a token of bad_words"));
+    if (word.empty()) return internal("one of bad_words has no tokens");
+    const size_t before = word.size() - 1;
+    if (before > output.size()) continue;
+    if (std::equal(word.begin(), word.end() - 1, output.end() - static_cast<ptrdiff_t>(before)))
+      adjusted_[static_cast<size_t>(word.back())] = kImpossible;
+  }
+  return ok_status();
 }
 
 Status Sampler::rule_out_ends(const SamplingParams& params, const SampleContext& context) {

@@ -5,7 +5,8 @@
 //
 // Order of the steps (vLLM's):
 //   1. log-probabilities of the raw logits, where asked for: the model's own, whatever comes after
-//   2. a grammar's mask: what it does not allow is impossible; then logit_bias: added
+//   2. a grammar's mask, allowed_tokens, bad_words: what they do not allow is impossible; then
+//      logit_bias: added
 //   3. repetition penalty r over tokens of prompt and output: x / r where x > 0, else x · r;
 //      frequency penalty f, presence penalty p over output tokens: x − f · count − p
 //   4. min_tokens: end and stop tokens are impossible before that many output tokens. Under a mask
@@ -44,9 +45,6 @@ struct SampleContext {
   std::span<const uint32_t> allowed;
 };
 
-// Whether the parameters have a penalty, so that the sampler must see the tokens so far.
-[[nodiscard]] bool needs_history(const SamplingParams& params);
-
 // The seed of the choice-th of a request's n continuations: does not depend on n.
 [[nodiscard]] uint64_t choice_seed(uint64_t request_seed, uint32_t choice);
 
@@ -61,7 +59,7 @@ class Sampler final {
   // `logits`: vocab_size values; −∞ = impossible. Allocates only for log-probabilities. The
   // parameters are valid (validate()). kInternal: a NaN or +∞ among the logits, or no possible
   // token is left, or history or parameters name a token outside the vocabulary; the message says
-  // which.
+  // which. kInvalidArgument: allowed_tokens or bad_words have left no possible token.
   [[nodiscard]] Result<SampledToken> sample(std::span<const float> logits,
                                             const SamplingParams& params,
                                             const SampleContext& context);
@@ -84,6 +82,9 @@ class Sampler final {
   [[nodiscard]] Status adjust(std::span<const float> logits, const SamplingParams& params,
                               const SampleContext& context);
   void apply_mask(std::span<const uint32_t> allowed);
+  [[nodiscard]] Status keep_allowed(const SamplingParams& params);
+  [[nodiscard]] Status rule_out_bad_words(const SamplingParams& params,
+                                          const SampleContext& context);
   [[nodiscard]] Status rule_out_ends(const SamplingParams& params, const SampleContext& context);
   [[nodiscard]] Status apply_penalties(const SamplingParams& params, const SampleContext& context);
   void keep_top_k(std::span<const float> logits, uint32_t top_k);
@@ -96,6 +97,7 @@ class Sampler final {
   const uint32_t vocab_size_;
   const std::vector<TokenId> end_tokens_;
   std::vector<float> adjusted_;   // the logits after steps 2 to 4
+  std::vector<float> kept_;       // of the allowed tokens, while all others become impossible
   std::vector<uint32_t> counts_;  // per token, how often in the output; all 0 between calls
   std::vector<uint8_t> seen_;     // per token, whether in prompt or output; all 0 between calls
   Ranking ranking_;

@@ -27,6 +27,11 @@ struct SamplingParams {
   float presence_penalty = 0.0F;    // [-2, 2]; over output only
   float frequency_penalty = 0.0F;   // [-2, 2]; over output only
   std::vector<std::pair<TokenId, float>> logit_bias;  // [-100, 100] each; sorted by token
+  // Other tokens are impossible; empty: all are possible. Sorted, each token once.
+  std::vector<TokenId> allowed_tokens = {};
+  // None of these runs of tokens comes up in the output: where all but the last stand, the last is
+  // impossible. None is empty.
+  std::vector<std::vector<TokenId>> bad_words = {};
   uint64_t seed = 0;  // of this sequence: already derived from the request's seed and the choice
 
   std::vector<TokenId> stop_token_ids;  // sampled one of these: finish with `stop`
@@ -48,6 +53,12 @@ struct SamplingParams {
 
   bool operator==(const SamplingParams&) const = default;
 };
+
+// Whether the sampler must see the tokens so far.
+[[nodiscard]] inline bool needs_history(const SamplingParams& params) {
+  return params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F ||
+         params.frequency_penalty != 0.0F || !params.bad_words.empty();
+}
 
 struct TokenLogprob {
   TokenId token = 0;

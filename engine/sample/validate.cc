@@ -61,6 +61,35 @@ Status check_logit_bias(const SamplingParams& params, uint32_t vocab_size) {
   return ok_status();
 }
 
+Status check_allowed_tokens(const SamplingParams& params, uint32_t vocab_size) {
+  TokenId previous = -1;
+  for (const TokenId token : params.allowed_tokens) {
+    TROUPE_RETURN_IF_ERROR(check_token("allowed_token_ids", token, vocab_size));
+    if (token <= previous)
+      return invalid_argument("allowed_token_ids names token " + std::to_string(token) +
+                                  " twice or out of order; name each token once",
+                              "allowed_token_ids");
+    previous = token;
+  }
+  return ok_status();
+}
+
+Status check_bad_words(const SamplingParams& params, uint32_t vocab_size) {
+  size_t tokens = 0;
+  for (const auto& word : params.bad_words) {
+    if (word.empty()) return invalid_argument("bad_words has an empty word", "bad_words");
+    for (const TokenId token : word)
+      TROUPE_RETURN_IF_ERROR(check_token("bad_words", token, vocab_size));
+    tokens += word.size();
+  }
+  if (params.bad_words.size() <= kBadWordRunsMax && tokens <= kBadWordTokensMax) return ok_status();
+  return invalid_argument("bad_words are " + std::to_string(params.bad_words.size()) +
+                              " runs of together " + std::to_string(tokens) + " tokens; at most " +
+                              std::to_string(kBadWordRunsMax) + " and " +
+                              std::to_string(kBadWordTokensMax) + " are possible",
+                          "bad_words");
+}
+
 Status check_lengths(const SamplingParams& params, const SamplingLimits& limits) {
   if (params.stop_token_ids.size() > kStopTokenIdsMax)
     return invalid_argument("stop_token_ids has " + std::to_string(params.stop_token_ids.size()) +
@@ -95,6 +124,8 @@ Status check_logprobs(std::string_view name, int32_t count) {
 Status validate(const SamplingParams& params, const SamplingLimits& limits) {
   TROUPE_RETURN_IF_ERROR(check_filters(params));
   TROUPE_RETURN_IF_ERROR(check_logit_bias(params, limits.vocab_size));
+  TROUPE_RETURN_IF_ERROR(check_allowed_tokens(params, limits.vocab_size));
+  TROUPE_RETURN_IF_ERROR(check_bad_words(params, limits.vocab_size));
   TROUPE_RETURN_IF_ERROR(check_lengths(params, limits));
   TROUPE_RETURN_IF_ERROR(check_logprobs(limits.logprobs_name, params.logprobs));
   return check_logprobs("prompt_logprobs", params.prompt_logprobs);

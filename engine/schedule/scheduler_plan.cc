@@ -14,11 +14,6 @@ uint32_t blocks_for(uint32_t tokens) {
   return (tokens + kBlockTokens - 1) / kBlockTokens;
 }
 
-bool needs_history(const SamplingParams& params) {
-  return params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F ||
-         params.frequency_penalty != 0.0F;
-}
-
 }  // namespace
 
 Actions Scheduler::take_actions() {

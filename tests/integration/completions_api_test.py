@@ -46,6 +46,35 @@ class CompletionsApiTest(unittest.TestCase):
         self.assertEqual([c["index"] for c in two["choices"]], [0, 1, 2, 3])
         self.assertEqual(len({c["text"] for c in two["choices"]}), 4)
 
+    def test_only_allowed_tokens_come(self):
+        allowed = self.tokens(" red green blue")
+        answer = self.complete("The sky is", allowed_token_ids=allowed, max_tokens=8, logprobs=0,
+                               temperature=1, seed=3)
+        text = answer["choices"][0]["text"]
+        self.assertTrue(set(text.split()) <= {"red", "green", "blue"}, text)
+        self.assertEqual(answer["usage"]["completion_tokens"], 8)
+        refused = self.server.post("/v1/completions", {
+            "model": MODEL, "prompt": "x", "allowed_token_ids": allowed[:1], "max_tokens": 4,
+            "bad_words": [self.server.post("/detokenize", {
+                "model": MODEL, "tokens": allowed[:1]}).json()["prompt"]]})
+        self.assertEqual((refused.status, refused.json()["error"]["param"]),
+                         (400, "allowed_token_ids"))
+
+    def test_bad_words_do_not_come(self):
+        plain = self.complete("The capital of France is", max_tokens=4)["choices"][0]["text"]
+        self.assertIn("Paris", plain)
+        # In one token and in several, at the beginning and behind a space.
+        for words in (["Paris"], ["  Paris", "Lyon"], ["Paris", "the", "a city"]):
+            text = self.complete("The capital of France is", bad_words=words,
+                                 max_tokens=20)["choices"][0]["text"]
+            for word in words:
+                self.assertNotIn(f" {word.strip()} ", text)
+        longer = " ".join(plain.split()) + " " + self.complete(
+            "The capital of France is" + plain, max_tokens=8)["choices"][0]["text"].split()[0]
+        text = self.complete("The capital of France is", bad_words=[longer],
+                             max_tokens=12)["choices"][0]["text"]
+        self.assertNotIn(longer, text)
+
     def test_echo_with_no_new_token_scores_the_prompt(self):
         answer = self.complete("Hello world", max_tokens=0, echo=True, logprobs=1)
         choice = answer["choices"][0]

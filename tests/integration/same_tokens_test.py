@@ -20,6 +20,10 @@ REQUESTS = [
      "temperature": 0.7, "seed": 13, "top_p": 0.9, "frequency_penalty": 0.5},
     {"prompt": "Once upon a time", "temperature": 1.2, "seed": 14, "min_p": 0.05,
      "repetition_penalty": 1.1},
+    {"prompt": STORY * 3, "temperature": 0.9, "seed": 15,
+     "bad_words": ["the", "light", "lighthouse keeper", "a", "."]},
+    {"prompt": "A number:", "temperature": 1.1, "seed": 16,
+     "allowed_token_ids": list(range(20, 60))},
 ]
 FIELDS = {"max_tokens": 20, "ignore_eos": True, "logprobs": 3}
 CHUNKS = (1024, 7, 16, 33, 64, 100, 256)  # 1024 holds every prompt whole

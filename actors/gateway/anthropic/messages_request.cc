@@ -1,5 +1,7 @@
 #include "actors/gateway/anthropic/messages_request.h"
 
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "actors/gateway/anthropic/message_blocks.h"
@@ -30,7 +32,8 @@ constexpr KnownField kFields[] = {
     {"thinking", kUsed,
      "`disabled` only; a thinking model's thoughts come as `thinking` blocks "
      "all the same"},
-    {"output_config", kUsed, "`format` of type `json_schema`; no `effort`"},
+    {"output_config", kUsed,
+     "`format` of type `json_schema`; `effort` as a chat's `reasoning_effort`"},
     {"cache_salt", kUsed, "ours; shares cached prefixes only within one salt"},
     {"metadata", kTolerated, "`user_id`"},
     {"user_profile_id", kTolerated, ""},
@@ -69,9 +72,12 @@ Status add_output_config(const FieldReader& fields, Json& chat, PathRenames& ren
   const Json* value = fields.find("output_config");
   if (value == nullptr) return ok_status();
   if (!value->is_object()) return bad_value("output_config", "must be an object", *value);
-  constexpr KnownField kConfigFields[] = {{"format"}, {"effort", kUnsupported}};
+  constexpr KnownField kConfigFields[] = {{"format"}, {"effort"}};
   TROUPE_RETURN_IF_ERROR(check_known_fields(*value, "output_config.", kConfigFields));
-  const Json* format = FieldReader(*value, "output_config.").find("format");
+  const FieldReader config(*value, "output_config.");
+  renames.add("reasoning_effort", "output_config.effort");
+  if (const Json* effort = config.find("effort")) chat["reasoning_effort"] = *effort;
+  const Json* format = config.find("format");
   if (format == nullptr) return ok_status();
   if (!format->is_object() || !format->contains("schema") || (*format)["type"] != "json_schema") {
     return bad_value("output_config.format", "must have type \"json_schema\" and a schema",
@@ -166,11 +172,15 @@ Status add_tool_choice(const FieldReader& fields, Json& chat, PathRenames& renam
   return ok_status();
 }
 
-enum class MaxTokens { kRequired, kIgnored };
+// A count has no answer that would have to fit, but what is sent along must make sense.
+enum class MaxTokens { kRequired, kUnused };
 
 Status add_max_tokens(const FieldReader& fields, MaxTokens rule, Json& chat) {
+  if (rule == MaxTokens::kUnused) {
+    std::optional<int64_t> unused;
+    return fields.read("max_tokens", 1, INT32_MAX, unused);
+  }
   const Json* value = fields.find("max_tokens");
-  if (rule == MaxTokens::kIgnored) return ok_status();
   if (value == nullptr) {
     return invalid_argument("max_tokens is missing; send how many tokens the answer may have",
                             "max_tokens");
@@ -225,7 +235,7 @@ Result<MessagesRequest> parse_messages_body(std::string_view body,
 
 Result<MessagesRequest> parse_count_body(std::string_view body,
                                          std::span<const RequestRules> models) {
-  return parse(body, models, MaxTokens::kIgnored);
+  return parse(body, models, MaxTokens::kUnused);
 }
 
 }  // namespace troupe

@@ -25,6 +25,9 @@ constexpr std::array<std::string_view, 9> kReservedKwargs = {
     "tokenize",
 };
 
+constexpr std::array<const char*, 7> kReasoningEfforts = {"none", "minimal", "low", "medium",
+                                                          "high", "xhigh",   "max"};
+
 Status check_kwargs(const Json& kwargs) {
   const std::string path = "chat_template_kwargs";
   if (!kwargs.is_object()) {
@@ -43,6 +46,24 @@ Status check_kwargs(const Json& kwargs) {
           at);
     }
   }
+  return ok_status();
+}
+
+Status parse_reasoning_effort(const FieldReader& fields, ChatPromptOptions& out) {
+  const Json* value = fields.find("reasoning_effort");
+  if (value == nullptr) return ok_status();
+  const bool known =
+      std::ranges::any_of(kReasoningEfforts, [&](const char* effort) { return *value == effort; });
+  if (!known) {
+    return bad_value("reasoning_effort",
+                     "must be one of none, minimal, low, medium, high, xhigh, max", *value);
+  }
+  if (out.template_kwargs.is_object() && out.template_kwargs.contains("reasoning_effort")) {
+    return invalid_argument(
+        "reasoning_effort is in chat_template_kwargs too; send it in one of these places",
+        "reasoning_effort");
+  }
+  out.reasoning_effort = value->get<std::string>();
   return ok_status();
 }
 
@@ -78,6 +99,7 @@ Result<ChatPromptOptions> parse_chat_prompt(const FieldReader& fields, RequestTe
     TROUPE_RETURN_IF_ERROR(check_kwargs(*kwargs));
     if (!kwargs->empty()) out.template_kwargs = *kwargs;
   }
+  TROUPE_RETURN_IF_ERROR(parse_reasoning_effort(fields, out));
   TROUPE_RETURN_IF_ERROR(check_request_template(fields, templates, out.chat_template));
   return out;
 }

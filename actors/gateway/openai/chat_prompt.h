@@ -20,6 +20,8 @@ struct ChatPromptOptions {
   nlohmann::ordered_json tools;
   // Further variables of the template, e.g. enable_thinking: an object, or null.
   nlohmann::ordered_json template_kwargs;
+  // The template's variable of this name; empty: not given.
+  std::string reasoning_effort;
   // Renders with this instead of the model's template; empty: the model's. Its text can become
   // control tokens, so it is as good as a raw prompt.
   std::string chat_template;
@@ -28,7 +30,7 @@ struct ChatPromptOptions {
 // Whether requests may bring a template of their own.
 enum class RequestTemplates { kRefused, kTrusted };
 
-// Reads add_generation_prompt, continue_final_message, chat_template_kwargs and
+// Reads add_generation_prompt, continue_final_message, chat_template_kwargs, reasoning_effort and
 // chat_template; `tools` is left to the caller, who knows what tool_choice makes of them.
 [[nodiscard]] Result<ChatPromptOptions> parse_chat_prompt(const FieldReader& fields,
                                                           RequestTemplates templates);

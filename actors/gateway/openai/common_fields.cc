@@ -56,6 +56,28 @@ Status parse_stops(const FieldReader& fields, GenerationBody& out) {
   return ok_status();
 }
 
+Status parse_bad_words(const FieldReader& fields, GenerationBody& out) {
+  const Json* value = fields.find("bad_words");
+  if (value == nullptr) return ok_status();
+  if (!value->is_array() || value->size() > kBadWordsMax) {
+    return bad_value("bad_words",
+                     "must be an array of at most " + std::to_string(kBadWordsMax) + " strings",
+                     *value);
+  }
+  for (size_t i = 0; i < value->size(); ++i) {
+    const Json& word = (*value)[i];
+    const std::string path = "bad_words[" + std::to_string(i) + "]";
+    const std::string rule = "must be a string of 1 to " + std::to_string(kStopBytesMax) +
+                             " bytes, not of white space alone";
+    if (!word.is_string()) return bad_value(path, rule, word);
+    const auto& text = word.get_ref<const std::string&>();
+    const bool is_blank = text.find_first_not_of(" \t\n\r\f\v") == std::string::npos;
+    if (is_blank || text.size() > kStopBytesMax) return bad_value(path, rule, word);
+    out.bad_words.push_back(text);
+  }
+  return ok_status();
+}
+
 Status parse_stream_options(const FieldReader& fields, GenerationBody& out) {
   TROUPE_RETURN_IF_ERROR(fields.read("stream", out.stream));
   const Json* value = fields.find("stream_options");
@@ -161,6 +183,7 @@ Status parse_common(const FieldReader& fields, const RequestRules& rules, Genera
   out.choices = static_cast<uint32_t>(n.value_or(1));
   TROUPE_RETURN_IF_ERROR(parse_max_tokens(fields, out));
   TROUPE_RETURN_IF_ERROR(parse_stops(fields, out));
+  TROUPE_RETURN_IF_ERROR(parse_bad_words(fields, out));
   bool include_stop = false;
   TROUPE_RETURN_IF_ERROR(fields.read("include_stop_str_in_output", include_stop));
   out.stop_text = include_stop ? StopText::kInclude : StopText::kExclude;

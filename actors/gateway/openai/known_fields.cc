@@ -69,6 +69,8 @@ Status check_known_fields(const nlohmann::ordered_json& object, std::string_view
   for (const auto& [name, value] : object.items()) {
     const auto it = std::find_if(known.begin(), known.end(),
                                  [&name = name](const KnownField& f) { return f.name == name; });
+    // Clients write out what they leave to the server, also under names of a later version.
+    if (it == known.end() && value.is_null()) continue;
     if (it == known.end()) return unknown_field(name, prefix, known);
     if (it->use == FieldUse::kUnsupported && !is_off(value)) {
       const std::string path = std::string(prefix) + name;

@@ -46,15 +46,41 @@ Status set_max_tokens(const GenerationBody& body, const ServedModel& model,
                            body.api == Api::kChat ? "top_logprobs" : "logprobs"});
 }
 
-Status check_bias_copies(const GenerationBody& body) {
+Status check_copies(const GenerationBody& body) {
   const uint64_t prompts = body.api == Api::kChat ? 1 : body.prompts.size();
-  const uint64_t copies = body.sampling.logit_bias.size() * prompts * body.choices;
-  if (copies <= kBiasCopiesMax) return ok_status();
-  return invalid_argument("logit_bias has " + std::to_string(body.sampling.logit_bias.size()) +
-                              " entries for " + std::to_string(prompts * body.choices) +
-                              " choices; entries times choices must be at most " +
-                              std::to_string(kBiasCopiesMax),
-                          "logit_bias");
+  size_t bad_word_tokens = 0;
+  for (const auto& word : body.sampling.bad_words) bad_word_tokens += word.size();
+  const std::pair<const char*, size_t> lists[] = {
+      {"logit_bias", body.sampling.logit_bias.size()},
+      {"allowed_token_ids", body.sampling.allowed_tokens.size()},
+      {"bad_words", bad_word_tokens},
+  };
+  for (const auto& [name, entries] : lists) {
+    if (entries * prompts * body.choices <= kBiasCopiesMax) continue;
+    return invalid_argument(std::string(name) + " has " + std::to_string(entries) +
+                                " entries for " + std::to_string(prompts * body.choices) +
+                                " choices; entries times choices must be at most " +
+                                std::to_string(kBiasCopiesMax),
+                            name);
+  }
+  return ok_status();
+}
+
+// Each word as it is spelt at the beginning of a text, and behind a space where that makes other
+// tokens of it.
+Status set_bad_words(GenerationBody& body, const CataloguedModel& model) {
+  for (const std::string& given : body.bad_words) {
+    const std::string word = given.substr(given.find_first_not_of(" \t\n\r\f\v"));
+    const PromptEncoder& encoder = model.encoder();
+    TROUPE_ASSIGN_OR_RETURN(std::vector<TokenId> first,
+                            encoder.encode_text(word, BeginToken::kNone));
+    TROUPE_ASSIGN_OR_RETURN(std::vector<TokenId> behind,
+                            encoder.encode_text(" " + word, BeginToken::kNone));
+    if (!behind.empty() && behind != first) body.sampling.bad_words.push_back(std::move(behind));
+    if (!first.empty()) body.sampling.bad_words.push_back(std::move(first));
+  }
+  body.bad_words.clear();
+  return ok_status();
 }
 
 Result<PreparedPrompt> prepare_raw(RawPrompt raw, const GenerationBody& body,
@@ -102,7 +128,8 @@ Status set_answer_grammar(PreparedPrompt& prompt, GenerationBody& body) {
 
 Result<PreparedRequest> prepare_request(GenerationBody body, const CataloguedModel& model,
                                         int64_t unix_seconds) {
-  TROUPE_RETURN_IF_ERROR(check_bias_copies(body));
+  TROUPE_RETURN_IF_ERROR(set_bad_words(body, model));
+  TROUPE_RETURN_IF_ERROR(check_copies(body));
   PreparedRequest out;
   out.model = &model;
   if (body.api == Api::kChat) {

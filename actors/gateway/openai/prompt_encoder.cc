@@ -123,12 +123,21 @@ Result<std::vector<TemplatePiece>> PromptEncoder::render(const Json& given,
   const Json& messages = worded.is_null() ? given : worded;
   TROUPE_RETURN_IF_ERROR(
       check_expressible(messages, tools, options.template_kwargs, traits, habits));
+  const bool has_effort = !options.reasoning_effort.empty();
+  if (has_effort && !traits.reads_variable("reasoning_effort")) {
+    return Status(StatusCode::kUnsupported,
+                  "reasoning_effort is not a variable of the model's chat template; remove it",
+                  "reasoning_effort");
+  }
   TROUPE_ASSIGN_OR_RETURN(const std::vector<ChatMessage> conversation,
                           to_conversation(messages, traits, habits));
   ChatContextOptions context = token_context();
   context.add_generation_prompt = options.add_generation_prompt;
   if (tools.is_array()) {
     TROUPE_ASSIGN_OR_RETURN(context.tools, template_value_from_json(tools));
+  }
+  if (has_effort) {
+    context.extra.emplace_back("reasoning_effort", TemplateValue::data(options.reasoning_effort));
   }
   if (options.template_kwargs.is_object()) {
     for (const auto& [name, value] : options.template_kwargs.items()) {

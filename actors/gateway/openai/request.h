@@ -52,6 +52,7 @@ struct GenerationBody {
   std::string max_tokens_field = "max_tokens";  // the name under which it was given
   std::vector<std::string> stops;
   StopText stop_text = StopText::kExclude;
+  std::vector<std::string> bad_words;  // become tokens when the request is prepared
   bool stream = false;
   bool include_usage = false;
   bool continuous_usage = false;

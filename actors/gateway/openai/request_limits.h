@@ -16,7 +16,9 @@ inline constexpr uint32_t kToolCallsMax = 128;      // in one message
 inline constexpr uint32_t kTemplateKwargsMax = 64;  // in chat_template_kwargs
 inline constexpr uint32_t kStopsMax = 4;            // stop strings
 inline constexpr size_t kStopBytesMax = 1024;       // of one stop string
-// Entries of logit_bias times choices of all prompts: each choice gets a copy.
+inline constexpr uint32_t kBadWordsMax = 256;       // bad_words, of kStopBytesMax each
+// Entries of logit_bias, of allowed_token_ids, and tokens of bad_words, times choices of all
+// prompts: each choice gets a copy.
 inline constexpr uint64_t kBiasCopiesMax = uint64_t{1} << 20;
 inline constexpr size_t kCacheSaltBytesMax = 256;
 inline constexpr uint32_t kCompletionTokensDefault = 16;  // max_tokens of /v1/completions

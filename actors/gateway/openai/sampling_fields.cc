@@ -67,22 +67,35 @@ Status parse_logit_bias(const FieldReader& fields, uint32_t vocab_size, Sampling
   return ok_status();
 }
 
-Status parse_stop_token_ids(const FieldReader& fields, uint32_t vocab_size, SamplingParams& out) {
-  const Json* value = fields.find("stop_token_ids");
+Status parse_token_ids(const FieldReader& fields, const char* name, size_t count_max,
+                       uint32_t vocab_size, std::vector<TokenId>& out) {
+  const Json* value = fields.find(name);
   if (value == nullptr) return ok_status();
-  if (!value->is_array() || value->size() > kStopTokenIdsMax) {
+  if (!value->is_array() || value->size() > count_max) {
     return bad_value(
-        "stop_token_ids",
-        "must be an array of at most " + std::to_string(kStopTokenIdsMax) + " token ids", *value);
+        name, "must be an array of at most " + std::to_string(count_max) + " token ids", *value);
   }
   for (size_t i = 0; i < value->size(); ++i) {
     const Json& id = (*value)[i];
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= vocab_size) {
-      return bad_value("stop_token_ids[" + std::to_string(i) + "]",
+      return bad_value(std::string(name) + "[" + std::to_string(i) + "]",
                        "must be a token id in [0, " + std::to_string(vocab_size - 1) + "]", id);
     }
-    out.stop_token_ids.push_back(static_cast<TokenId>(id.get<uint64_t>()));
+    out.push_back(static_cast<TokenId>(id.get<uint64_t>()));
   }
+  return ok_status();
+}
+
+Status parse_allowed_tokens(const FieldReader& fields, uint32_t vocab_size, SamplingParams& out) {
+  std::vector<TokenId>& tokens = out.allowed_tokens;
+  TROUPE_RETURN_IF_ERROR(
+      parse_token_ids(fields, "allowed_token_ids", vocab_size, vocab_size, tokens));
+  if (fields.find("allowed_token_ids") != nullptr && tokens.empty()) {
+    return invalid_argument("allowed_token_ids must name at least one token, or be left out",
+                            "allowed_token_ids");
+  }
+  std::sort(tokens.begin(), tokens.end());
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
   return ok_status();
 }
 
@@ -102,7 +115,9 @@ Status parse_sampling_fields(const FieldReader& fields, uint32_t vocab_size, Sam
   if (min_tokens) out.min_tokens = static_cast<uint32_t>(*min_tokens);
   TROUPE_RETURN_IF_ERROR(fields.read("ignore_eos", out.ignore_eos));
   TROUPE_RETURN_IF_ERROR(parse_logit_bias(fields, vocab_size, out));
-  return parse_stop_token_ids(fields, vocab_size, out);
+  TROUPE_RETURN_IF_ERROR(parse_allowed_tokens(fields, vocab_size, out));
+  return parse_token_ids(fields, "stop_token_ids", kStopTokenIdsMax, vocab_size,
+                         out.stop_token_ids);
 }
 
 Status parse_seed(const FieldReader& fields, std::optional<uint64_t>& out) {

@@ -59,6 +59,7 @@ Result<TokenizeBody> check_tokenize(const Json& object, std::span<const RequestR
   TROUPE_RETURN_IF_ERROR(fields.read("prompt", out.prompt));
   TROUPE_RETURN_IF_ERROR(fields.read("add_special_tokens", out.add_special_tokens));
   TROUPE_RETURN_IF_ERROR(fields.read("return_token_strs", out.return_token_strs));
+  TROUPE_RETURN_IF_ERROR(fields.read("add_generation_prompt", out.chat.add_generation_prompt));
   if (fields.has("prompt") == fields.has("messages")) {
     return invalid_argument("send either prompt or messages", "prompt");
   }

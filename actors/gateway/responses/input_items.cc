@@ -26,6 +26,7 @@ constexpr KnownField kCallFields[] = {{"type"},
                                       {"arguments"},
                                       {"id", kTolerated},
                                       {"status", kTolerated},
+                                      {"async", kUnsupported},
                                       {"namespace", kUnsupported}};
 constexpr KnownField kOutputFields[] = {
     {"type"}, {"call_id"}, {"output"}, {"id", kTolerated}, {"status", kTolerated}};

@@ -167,6 +167,15 @@ Status put_parameters(Json& out, rpc::Parameters::Reader in) {
     TROUPE_ASSIGN_OR_RETURN(out["stop_token_ids"],
                             to_token_array(in.getStopTokenIds(), kStopTokenIdsMax));
   }
+  if (in.getAllowedTokenIds().size() > 0) {
+    TROUPE_ASSIGN_OR_RETURN(out["allowed_token_ids"], to_token_array(in.getAllowedTokenIds()));
+  }
+  if (in.getBadWords().size() > 0) {
+    const auto convert = [](capnp::Text::Reader word, uint32_t i) {
+      return to_text(word, at("bad_words", i));
+    };
+    TROUPE_ASSIGN_OR_RETURN(out["bad_words"], to_array(in.getBadWords(), kBadWordsMax, convert));
+  }
   TROUPE_RETURN_IF_ERROR(
       put_json(out, "structured_outputs", in.getStructuredOutputs(), "structured_outputs"));
   TROUPE_RETURN_IF_ERROR(put_tools(out, in));

@@ -51,6 +51,8 @@ struct Parameters {
   double presence_penalty = 0;
   double frequency_penalty = 0;
   std::vector<std::pair<Token, double>> logit_bias;  // each token at most once
+  std::vector<Token> allowed_token_ids = {};         // none: all are allowed
+  std::vector<std::string> bad_words = {};           // at most 256
   std::optional<uint64_t> seed;                      // not given: another one each time
   uint32_t n = 1;                                    // choices, [1, 16]
   std::optional<uint32_t> max_tokens;  // not given: 16, or for a chat the rest of the context

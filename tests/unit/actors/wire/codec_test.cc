@@ -31,6 +31,8 @@ SamplingParams full_params() {
   params.grammar = {GrammarKind::kJsonSchema, R"({"type":"object"})"};
   params.score_from = 7;
   params.pooling = Pooling::kLast;
+  params.allowed_tokens = {4, 6};
+  params.bad_words = {{7}, {8, 9, 8}};
   return params;
 }
 

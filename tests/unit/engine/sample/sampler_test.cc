@@ -405,6 +405,82 @@ BOOST_AUTO_TEST_CASE(a_mask_that_allows_nothing_is_an_error) {
   BOOST_TEST(fails_internally(sampler, random_logits(100, 1), {}, {.allowed = none}));
 }
 
+BOOST_AUTO_TEST_CASE(only_allowed_tokens_are_sampled_also_under_a_mask) {
+  Sampler sampler(100, {0});
+  SamplingParams params;
+  params.allowed_tokens = {3, 31, 99};
+  params.logit_bias = {{5, 100.0F}};
+  params.top_k = 2;
+  const auto mask = mask_of({5, 31, 64});
+  for (uint64_t position = 0; position < 300; ++position) {
+    params.temperature = position % 2 == 0 ? 0.0F : 1.5F;
+    const auto logits = random_logits(100, position);
+    const TokenId token = sampled(sampler, logits, params, {.position = position});
+    BOOST_TEST(std::count(params.allowed_tokens.begin(), params.allowed_tokens.end(), token) == 1);
+    BOOST_TEST(sampled(sampler, logits, params, {.position = position, .allowed = mask}) == 31);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_choice_among_allowed_tokens_is_that_of_a_vocabulary_without_the_others) {
+  Sampler sampler(200, {});
+  SamplingParams params;
+  for (TokenId token = 0; token < 200; token += 3) params.allowed_tokens.push_back(token);
+  params.top_p = 0.8F;
+  for (uint64_t position = 0; position < 100; ++position) {
+    auto logits = random_logits(200, position);
+    const TokenId chosen = sampled(sampler, logits, params, {.position = position});
+    SamplingParams plain;
+    plain.top_p = 0.8F;
+    for (size_t i = 0; i < logits.size(); ++i)
+      if (i % 3 != 0) logits[i] = -kInfinity;
+    BOOST_TEST(chosen == sampled(sampler, logits, plain, {.position = position}));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_word_cannot_be_finished_but_its_parts_may_stand_apart) {
+  Sampler sampler(10, {});
+  SamplingParams params = greedy();
+  params.bad_words = {{7}, {1, 2}, {1, 1, 3}};
+  const std::vector<float> logits = {0.0F, 1.0F, 5.0F, 4.0F, 2.0F, 0.0F, 0.0F, 9.0F, 0.0F, 0.0F};
+  const auto after = [&](const std::vector<TokenId>& history, uint32_t prompt) {
+    return sampled(sampler, logits, params, {.history = history, .prompt_tokens = prompt});
+  };
+  BOOST_TEST(after({}, 0) == 2);         // 7 is a word by itself
+  BOOST_TEST(after({1}, 0) == 3);        // 1 2
+  BOOST_TEST(after({1, 1}, 0) == 4);     // 1 2, and 1 1 3
+  BOOST_TEST(after({4, 1, 1}, 0) == 4);  // at the end of a longer output
+  BOOST_TEST(after({1, 1, 4}, 0) == 2);  // interrupted
+  BOOST_TEST(after({1, 1}, 2) == 2);     // of the prompt: does not count
+  BOOST_TEST(after({1, 1}, 1) == 3);     // half of it does
+}
+
+BOOST_AUTO_TEST_CASE(who_forbids_every_token_is_told_so) {
+  Sampler sampler(100, {0});
+  const auto logits = random_logits(100, 1);
+  SamplingParams params;
+  params.allowed_tokens = {0, 8};
+  params.bad_words = {{8}};
+  params.min_tokens = 2;
+  const auto refused = sampler.sample(logits, params, {.output_tokens = 1});
+  BOOST_REQUIRE(!refused.ok());
+  BOOST_CHECK(refused.status().code() == StatusCode::kInvalidArgument);
+  BOOST_TEST(refused.status().param() == "allowed_token_ids");
+  BOOST_TEST(sampled(sampler, logits, params, {.output_tokens = 2}) == 0);
+  const auto mask = mask_of({5});
+  params = {};
+  params.bad_words = {{5}};
+  const auto masked = sampler.sample(logits, params, {.allowed = mask});
+  BOOST_REQUIRE(!masked.ok());
+  BOOST_TEST(masked.status().param() == "bad_words");
+  for (const TokenId bad : {-1, 100}) {
+    params.bad_words = {{bad}};
+    BOOST_TEST(fails_internally(sampler, logits, params));
+    params = {};
+    params.allowed_tokens = {bad};
+    BOOST_TEST(fails_internally(sampler, logits, params));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace troupe

@@ -47,6 +47,8 @@ BOOST_AUTO_TEST_CASE(values_within_their_ranges_pass) {
   BOOST_TEST(refused([](auto& p) { p.logprobs = 20, p.prompt_logprobs = 0; }).empty());
   BOOST_TEST(refused([](auto& p) { p.max_tokens = 0, p.prompt_logprobs = 1; }).empty());
   BOOST_TEST(refused([](auto& p) { p.max_tokens = p.min_tokens = 100; }).empty());
+  BOOST_TEST(refused([](auto& p) { p.allowed_tokens = {0, 999}; }).empty());
+  BOOST_TEST(refused([](auto& p) { p.bad_words.assign(512, std::vector<TokenId>(8, 1)); }).empty());
 }
 
 BOOST_AUTO_TEST_CASE(values_outside_are_refused_by_name) {
@@ -66,11 +68,19 @@ BOOST_AUTO_TEST_CASE(values_outside_are_refused_by_name) {
   for (const TokenId token : {-1, 1000, 99'999'999}) {
     BOOST_TEST(refused([&](auto& p) { p.logit_bias = {{token, 5.0F}}; }) == "logit_bias");
     BOOST_TEST(refused([&](auto& p) { p.stop_token_ids = {token}; }) == "stop_token_ids");
+    BOOST_TEST(refused([&](auto& p) { p.allowed_tokens = {token}; }) == "allowed_token_ids");
+    BOOST_TEST(refused([&](auto& p) { p.bad_words = {{1}, {1, token}}; }) == "bad_words");
   }
   for (const float bias : {101.0F, -100.5F, kNan})
     BOOST_TEST(refused([&](auto& p) { p.logit_bias = {{5, bias}}; }) == "logit_bias");
   BOOST_TEST(refused([](auto& p) { p.logit_bias = {{5, 1.0F}, {5, 2.0F}}; }) == "logit_bias");
   BOOST_TEST(refused([](auto& p) { p.stop_token_ids.assign(1025, 1); }) == "stop_token_ids");
+  for (const auto& tokens : {std::vector<TokenId>{5, 5}, std::vector<TokenId>{6, 5}})
+    BOOST_TEST(refused([&](auto& p) { p.allowed_tokens = tokens; }) == "allowed_token_ids");
+  BOOST_TEST(refused([](auto& p) { p.bad_words = {{}}; }) == "bad_words");
+  BOOST_TEST(refused([](auto& p) { p.bad_words.assign(513, {1}); }) == "bad_words");
+  BOOST_TEST(refused([](auto& p) { p.bad_words = {std::vector<TokenId>(4097, 1)}; }) ==
+             "bad_words");
   BOOST_TEST(refused([](auto& p) { p.max_tokens = 0; }) == "max_tokens");
   BOOST_TEST(refused([](auto& p) { p.max_tokens = 101; }) == "max_tokens");
   BOOST_TEST(refused([](auto& p) { p.min_tokens = 17; }) == "min_tokens");

@@ -84,10 +84,13 @@ BOOST_FIXTURE_TEST_CASE(faults_are_named_as_the_client_wrote_them, Fixture) {
   refused(hi + R"(,"tools":[{"type":"bash_20250124","name":"bash"}])", "tools[0].type",
           kUnsupported);
   refused(hi + R"(,"tool_choice":{"type":"some"})", "tool_choice", kInvalidArgument);
-  refused(hi + R"(,"output_config":{"effort":"low"})", "output_config.effort", kUnsupported);
+  refused(hi + R"(,"output_config":{"effort":"lwo"})", "output_config.effort", kInvalidArgument);
   const auto missing =
       parse_messages_body("{\"model\":\"tiny\"," + hi + "}", model.catalogue().rules());
   BOOST_TEST(missing.status().param() == "max_tokens");
+  const auto odd = parse_count_body(R"({"model":"tiny","max_tokens":"many",)" + hi + "}",
+                                    model.catalogue().rules());
+  BOOST_TEST(odd.status().param() == "max_tokens");
   BOOST_TEST(parse_count_body("{\"model\":\"tiny\"," + hi + "}", model.catalogue().rules()).ok());
 }
 

@@ -76,6 +76,41 @@ BOOST_FIXTURE_TEST_CASE(a_template_that_refuses_is_the_clients_error_in_its_word
   BOOST_TEST(prepared.status().message().find("cannot start with a tool") != std::string::npos);
 }
 
+BOOST_FIXTURE_TEST_CASE(bad_words_become_tokens_with_and_without_a_space_before, Fixture) {
+  const auto words = [&](const std::string& list) {
+    const auto prepared = prepare_completion(R"("prompt":"x","bad_words":)" + list);
+    BOOST_REQUIRE_MESSAGE(prepared.ok(), prepared.status().message());
+    return prepared->body.sampling.bad_words;
+  };
+  using Words = std::vector<std::vector<TokenId>>;
+  BOOST_TEST((words(R"(["world"])") == Words{byte_tokens(" world"), byte_tokens("world")}));
+  BOOST_TEST((words(R"(["  ab","c"])") ==
+              Words{byte_tokens(" ab"), byte_tokens("ab"), byte_tokens(" c"), byte_tokens("c")}));
+  // Each choice gets a copy of all.
+  std::string many = "[\"" + std::string(1000, 'x') + "\"";
+  for (int i = 0; i < 4; ++i) many += ",\"" + std::string(999 - i, 'x') + "\"";
+  const auto refused = prepare_completion(R"("prompt":"x","bad_words":)" + many + "]");
+  BOOST_REQUIRE(!refused.ok());
+  BOOST_TEST(refused.status().param() == "bad_words");
+}
+
+BOOST_AUTO_TEST_CASE(reasoning_effort_reaches_templates_that_read_it_and_is_refused_by_others) {
+  const auto prepare = [](const TinyModel& model) {
+    const auto body = parse_chat_body(
+        R"({"model":"tiny","messages":[{"role":"user","content":"hi"}],"reasoning_effort":"low"})",
+        model.catalogue().rules());
+    return prepare_request(body.value(), model.catalogue().at(0), 0);
+  };
+  const TinyModel reads("{{ reasoning_effort }}:{{ messages[0].content }}");
+  const auto prepared = prepare(reads);
+  BOOST_REQUIRE_MESSAGE(prepared.ok(), prepared.status().message());
+  BOOST_TEST(reads.tokenizer().decode(prepared->prompts[0].tokens).value() == "low:hi");
+  const auto refused = prepare(TinyModel());
+  BOOST_REQUIRE(!refused.ok());
+  BOOST_TEST((refused.status().code() == StatusCode::kUnsupported));
+  BOOST_TEST(refused.status().param() == "reasoning_effort");
+}
+
 BOOST_FIXTURE_TEST_CASE(a_model_without_a_template_refuses_chats, Fixture) {
   const PromptEncoder bare(model.without_template());
   const auto message = parse_json(R"([{"role":"user","content":"x"}])");

@@ -75,7 +75,8 @@ BOOST_AUTO_TEST_CASE(every_sampling_parameter_arrives) {
 BOOST_AUTO_TEST_CASE(null_means_the_default_and_tiny_values_are_taken) {
   const GenerationBody body = chat(
       R"(,"temperature":null,"stop":null,"n":null,"max_tokens":null,"logit_bias":null,"tools":null,
-         "stream_options":null,"response_format":null,"logprobs":null,"top_k":-1,"top_p":1e-9)");
+         "stream_options":null,"response_format":null,"logprobs":null,"top_k":-1,"top_p":1e-9,
+         "a_field_of_tomorrow":null)");
   BOOST_TEST(body.sampling.temperature == 1.0F);
   BOOST_TEST(body.sampling.top_k == 0);
   BOOST_TEST(body.choices == 1U);
@@ -160,6 +161,14 @@ BOOST_AUTO_TEST_CASE(what_shapes_a_prompt_is_read) {
       chat(R"(,"chat_template_kwargs":{"enable_thinking":false,"x":[1]})").chat;
   BOOST_TEST(options.template_kwargs.dump() == R"({"enable_thinking":false,"x":[1]})");
   BOOST_TEST(chat(R"(,"chat_template_kwargs":{})").chat.template_kwargs.is_null());
+}
+
+BOOST_AUTO_TEST_CASE(tokens_are_allowed_and_words_forbidden) {
+  const GenerationBody body = chat(R"(,"allowed_token_ids":[9,3,9],"bad_words":["a"," b c"])");
+  BOOST_TEST((body.sampling.allowed_tokens == std::vector<TokenId>{3, 9}));
+  BOOST_TEST((body.bad_words == std::vector<std::string>{"a", " b c"}));
+  BOOST_TEST(chat(R"(,"allowed_token_ids":null,"bad_words":[])").bad_words.empty());
+  BOOST_TEST(chat(R"(,"reasoning_effort":"low")").chat.reasoning_effort == "low");
 }
 
 BOOST_AUTO_TEST_CASE(a_trusting_server_takes_a_template_from_the_request) {

@@ -11,7 +11,7 @@ import typing
 import unittest
 
 import typing_extensions
-from server import MODEL, shared_server
+from server import MODEL, ROOT, shared_server
 
 SAMPLES_MAX = 12  # of one field
 DEPTH_MAX = 5
@@ -231,6 +231,79 @@ class FieldsTest(unittest.TestCase):
                         continue
                     self.assertEqual(reply.status, 200, reply.body[:300])
                     self.assertNotEqual(said(reply.json()), expected)
+
+
+class ManualTest(unittest.TestCase):
+    """The tables of docs/api.md against the server: what they call refused is refused by name, what
+    has no effect is taken and has none, and what is honoured is read."""
+
+    LEAST = {path: rules["least"] for path, rules in ENDPOINTS.items()} | {
+        "/v1/responses": {"model": MODEL, "input": "Say yes.", "temperature": 0,
+                          "max_output_tokens": 16, "store": False},
+        "/v1/messages": {"model": MODEL, "max_tokens": 4, "temperature": 0,
+                         "messages": [{"role": "user", "content": "Say yes."}]},
+        "/v1/messages/count_tokens": {"model": MODEL,
+                                      "messages": [{"role": "user", "content": "Say yes."}]},
+        "/v1/score": {"model": MODEL, "prompt": "x", "continuations": ["y"]},
+        "/tokenize": {"model": MODEL, "prompt": "x"},
+        "/detokenize": {"model": MODEL, "tokens": [1]},
+    }
+    # Read for an accounting that this server does not do, but their form is checked.
+    FORMS = {"metadata": {"user_id": "x"}}
+
+    def setUp(self):
+        self.server = shared_server()
+
+    @staticmethod
+    def tables():
+        """[(paths, field, use)] of the manual."""
+        paths, rows = [], []
+        for line in (ROOT / "docs/api.md").read_text("utf-8").splitlines():
+            if line.startswith("### POST "):
+                paths = line.removeprefix("### POST ").split(", ")
+            elif line.startswith("## "):
+                paths = []
+            elif paths and (row := re.match(r"\| `(\w+)` \| ([a-z ]+) \|", line)):
+                rows.append((paths, row[1], row[2]))
+        return rows
+
+    @staticmethod
+    def substance(answer):
+        if {"output", "choices", "data"} & set(answer):
+            return said(answer)
+        return {name: value for name, value in answer.items() if name not in ("id", "usage")}
+
+    def test_each_row_says_what_the_server_does(self):
+        rows = self.tables()
+        self.assertEqual({path for paths, *_ in rows for path in paths}, set(self.LEAST))
+        plain = {path: self.substance(self.server.post(path, least).json())
+                 for path, least in self.LEAST.items()}
+        for paths, field, use in rows:
+            for path in paths:
+                with self.subTest(path=path, field=field, use=use):
+                    self.check(path, field, use, plain[path])
+
+    def check(self, path, field, use, plain):
+        value = self.FORMS.get(field, "x") if use == "no effect" else [{"no such": "value"}]
+        body = self.LEAST[path] | {field: value}
+        if (path, field) == ("/tokenize", "messages"):
+            body.pop("prompt")
+        reply = self.server.post(path, body)
+        if use == "no effect":
+            self.assertEqual(reply.status, 200, reply.body[:300])
+            self.assertEqual(self.substance(reply.json()), plain)
+            return
+        self.assertEqual(reply.status, 400, reply.body[:300])
+        error = reply.json()["error"]
+        self.assertIn(field, error["message"])
+        self.assertNotIn(f"{field} is not a known field", error["message"])
+        if path.startswith("/v1/messages"):
+            self.assertEqual("is not supported by this server" in error["message"],
+                             use == "refused")
+        else:
+            self.assertEqual(re.split(r"[.\[]", error["param"])[0], field)
+            if use == "refused":
+                self.assertEqual(error["code"], "unsupported_parameter")
 
 
 if __name__ == "__main__":

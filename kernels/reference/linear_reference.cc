@@ -14,54 +14,16 @@ int32_t word_at(const uint8_t* bytes) {
   return word;
 }
 
-// The lower four bits of an input: `vectors` are those of its sub-block or block.
-uint32_t nibble_at(const uint8_t* vectors, uint32_t lane, uint32_t input) {
-  return vectors[input / 8 * 64 + lane * 4 + input % 4] >> (input % 8 / 4 * 4) & 15U;
-}
-
-int32_t nibble_quant(const uint8_t* chunk, uint32_t lane, uint32_t input) {
-  return static_cast<int32_t>(nibble_at(chunk, lane, input));
-}
-
-int32_t five_quant(const uint8_t* chunk, uint32_t lane, uint32_t input) {
-  const uint32_t block = input / kLinearBlock, in_block = input % kLinearBlock;
-  const uint32_t plane = chunk[kFiveBitsAt + block * 64 + lane * 4 + input % 4];
-  const uint32_t fifth = plane >> (in_block / 4) & 1U;
-  return static_cast<int32_t>(nibble_at(chunk, lane, input) | fifth << 4U);
-}
-
-int32_t byte_quant(const uint8_t* chunk, uint32_t lane, uint32_t input) {
-  return chunk[input / 4 * 64 + lane * 4 + input % 4];
-}
-
-// V of kSix.
-int32_t six_factor(const uint8_t* chunk, uint32_t lane, uint32_t input) {
-  const uint32_t index = input / kSixSub, in_sub = input % kSixSub;
-  const uint8_t* sub = chunk + index * kSixSubBytes;
-  const uint32_t plane = sub[kSixBitsAt + lane * 4 + input % 4];
-  const uint32_t upper = plane >> (in_sub / 4 * 2) & 3U;
-  const auto u = static_cast<int32_t>(nibble_at(sub, lane, in_sub) | upper << 4U);
-  // The factors stand in the order 0, 2, 1, 3.
-  const uint8_t factor = chunk[kSixFactorsAt + lane * 4 + index % 2 * 2 + index / 2];
-  return (u - kSixOffset) * static_cast<int8_t>(factor);
-}
-
-int32_t word_weight(const uint8_t* chunk, uint32_t lane, uint32_t input) {
-  const uint32_t vector = input / 4 * 2 + input % 2;
-  return word_at(chunk + vector * 64 + lane * 4 + input % 4 / 2 * 2);
-}
-
 // Stands in its quad at the place that linear_kernels.h prescribes: 0, 2, 1, 3.
 uint32_t word_place(uint32_t input) {
   return input / 4 * 4 + input % 2 * 2 + input % 4 / 2;
 }
 
-// Of a block, where a weight is u * scale + offset; nothing of kSix and kWord.
-struct BlockFactors {
-  int32_t scale = 0, offset = 0;
+// A weight is u * scale + offset.
+struct Factors {
+  int32_t scale, offset;
 };
-BlockFactors factors_of(LinearFormat format, const uint8_t* chunk, uint32_t block, uint32_t lane) {
-  if (format == LinearFormat::kWord || format == LinearFormat::kSix) return {};
+Factors factors_of(LinearFormat format, const uint8_t* chunk, uint32_t block, uint32_t lane) {
   const uint8_t* scales = chunk + linear_scales_at(format, block) + lane * 2;
   const int32_t scale = word_at(scales);
   if (format == LinearFormat::kFiveCentred) return {scale, -kFiveOffset * scale};
@@ -69,75 +31,66 @@ BlockFactors factors_of(LinearFormat format, const uint8_t* chunk, uint32_t bloc
   return {scale, word_at(scales + 32)};
 }
 
-// D of kSix, of the chunk's 256 inputs.
-const uint8_t* six_scales_of(const uint8_t* group, uint32_t chunk) {
-  return group + chunk / kSixSuperChunks * kSixSuperBytes + kSixScalesAt;
+// Vectors of 8 inputs: the lower four bits of u from the lane's bytes in each, the upper kBits from
+// its bytes in the plane, of quad q those from bit q * kBits on.
+template <uint32_t kBits>
+void expand_nibbles(const uint8_t* bytes, const uint8_t* plane, uint32_t vectors, Factors f,
+                    int32_t* to) {
+  constexpr uint32_t kMask = (1U << kBits) - 1;
+  for (uint32_t r = 0; r < vectors; ++r, bytes += 64, to += 8)
+    for (uint32_t j = 0; j < 4; ++j) {
+      uint32_t first = bytes[j] & 15U, second = bytes[j] >> 4U;
+      if constexpr (kBits != 0) {
+        first |= (plane[j] >> (2 * r * kBits) & kMask) << 4U;
+        second |= (plane[j] >> ((2 * r + 1) * kBits) & kMask) << 4U;
+      }
+      to[word_place(j)] = static_cast<int32_t>(first) * f.scale + f.offset;
+      to[word_place(j + 4)] = static_cast<int32_t>(second) * f.scale + f.offset;
+    }
 }
 
-}  // namespace
-
-int32_t linear_weight(const LinearWeights& weights, uint32_t output, uint32_t input) {
-  const uint8_t* group = weights.data + output / kLinearLanes * weights.group_bytes;
-  const uint32_t c = input / kLinearChunk;
-  const uint8_t* chunk = group + linear_chunk_at(weights.format, c);
-  const uint32_t lane = output % kLinearLanes;
-  const uint32_t in_chunk = input % kLinearChunk;
-  const BlockFactors f = factors_of(weights.format, chunk, in_chunk / kLinearBlock, lane);
-  switch (weights.format) {
-    case LinearFormat::kNibble:
-      return nibble_quant(chunk, lane, in_chunk) * f.scale + f.offset;
-    case LinearFormat::kFive:
-    case LinearFormat::kFiveCentred:
-      return five_quant(chunk, lane, in_chunk) * f.scale + f.offset;
-    case LinearFormat::kByte:
-      return byte_quant(chunk, lane, in_chunk) * f.scale + f.offset;
-    case LinearFormat::kSix:
-      return six_factor(chunk, lane, in_chunk) * word_at(six_scales_of(group, c) + lane * 2);
-    case LinearFormat::kWord:
-      break;
-  }
-  return word_weight(chunk, lane, in_chunk);
+void expand_bytes(const uint8_t* bytes, Factors f, int32_t* to) {
+  for (uint32_t q = 0; q < kLinearBlock / 4; ++q, bytes += 64, to += 4)
+    for (uint32_t j = 0; j < 4; ++j) to[word_place(j)] = bytes[j] * f.scale + f.offset;
 }
 
-int32_t linear_activation(const LinearActivations& activations, uint32_t row, uint32_t input) {
-  return activations.words[row * activations.word_stride + word_place(input)];
+// A block of 32 inputs of all formats but kSix and kWord.
+void expand_block(LinearFormat format, const uint8_t* chunk, uint32_t block, uint32_t lane,
+                  int32_t* to) {
+  const Factors f = factors_of(format, chunk, block, lane);
+  if (format == LinearFormat::kByte) return expand_bytes(chunk + block * 512 + lane * 4, f, to);
+  const uint8_t* bytes = chunk + block * 256 + lane * 4;
+  if (format == LinearFormat::kNibble) return expand_nibbles<0>(bytes, nullptr, 4, f, to);
+  expand_nibbles<1>(bytes, chunk + kFiveBitsAt + block * 64 + lane * 4, 4, f, to);
 }
 
-namespace {
-
-// The weights of a chunk in the order of the activations' words: linear_weight(), but with the
-// factors read once per block.
-template <class Quant>
-void expand_blocks(LinearFormat format, const uint8_t* chunk, uint32_t lane, Quant quant,
-                   int32_t* to) {
-  for (uint32_t b = 0; b < 2; ++b) {
-    const BlockFactors f = factors_of(format, chunk, b, lane);
-    for (uint32_t i = b * kLinearBlock; i < (b + 1) * kLinearBlock; ++i)
-      to[word_place(i)] = quant(chunk, lane, i) * f.scale + f.offset;
+// A chunk of kSix; `scale` is its D.
+void expand_six(const uint8_t* chunk, int32_t scale, uint32_t lane, int32_t* to) {
+  for (uint32_t s = 0; s < kLinearChunk / kSixSub; ++s) {
+    const uint8_t* sub = chunk + s * kSixSubBytes + lane * 4;
+    // The factors stand in the order 0, 2, 1, 3.
+    const auto factor = static_cast<int8_t>(chunk[kSixFactorsAt + lane * 4 + s % 2 * 2 + s / 2]);
+    const Factors f{factor * scale, -kSixOffset * factor * scale};
+    expand_nibbles<2>(sub, sub + kSixBitsAt, 2, f, to + s * kSixSub);
   }
 }
 
+// The weights of one output in one chunk, in the order of the activations' words.
 void expand_chunk(LinearFormat format, const uint8_t* group, uint32_t c, uint32_t lane,
                   int32_t* to) {
   const uint8_t* chunk = group + linear_chunk_at(format, c);
-  switch (format) {
-    case LinearFormat::kNibble:
-      return expand_blocks(format, chunk, lane, nibble_quant, to);
-    case LinearFormat::kFive:
-    case LinearFormat::kFiveCentred:
-      return expand_blocks(format, chunk, lane, five_quant, to);
-    case LinearFormat::kByte:
-      return expand_blocks(format, chunk, lane, byte_quant, to);
-    case LinearFormat::kSix: {
-      const int32_t scale = word_at(six_scales_of(group, c) + lane * 2);
-      for (uint32_t i = 0; i < kLinearChunk; ++i)
-        to[word_place(i)] = six_factor(chunk, lane, i) * scale;
-      return;
+  if (format == LinearFormat::kWord) {
+    for (uint32_t i = 0; i < kLinearChunk; ++i) {
+      const uint32_t vector = i / 4 * 2 + i % 2;
+      to[word_place(i)] = word_at(chunk + vector * 64 + lane * 4 + i % 4 / 2 * 2);
     }
-    case LinearFormat::kWord:
-      break;
+    return;
   }
-  for (uint32_t i = 0; i < kLinearChunk; ++i) to[word_place(i)] = word_weight(chunk, lane, i);
+  if (format == LinearFormat::kSix) {
+    const uint8_t* super = group + c / kSixSuperChunks * kSixSuperBytes;
+    return expand_six(chunk, word_at(super + kSixScalesAt + lane * 2), lane, to);
+  }
+  for (uint32_t b = 0; b < 2; ++b) expand_block(format, chunk, b, lane, to + b * kLinearBlock);
 }
 
 // All weights of one output.
@@ -149,6 +102,17 @@ void expand_output(const LinearWeights& w, uint32_t output, int32_t* to) {
 
 }  // namespace
 
+int32_t linear_weight(const LinearWeights& weights, uint32_t output, uint32_t input) {
+  int32_t chunk[kLinearChunk];
+  expand_chunk(weights.format, weights.data + output / kLinearLanes * weights.group_bytes,
+               input / kLinearChunk, output % kLinearLanes, chunk);
+  return chunk[word_place(input % kLinearChunk)];
+}
+
+int32_t linear_activation(const LinearActivations& activations, uint32_t row, uint32_t input) {
+  return activations.words[row * activations.word_stride + word_place(input)];
+}
+
 void linear_scalar(const LinearCall& call) {
   const LinearActivations& a = call.activations;
   const uint32_t inputs = a.chunks * kLinearChunk;
@@ -158,6 +122,7 @@ void linear_scalar(const LinearCall& call) {
     expand_output(call.weights, n, weights);
     for (uint32_t m = 0; m < a.rows; ++m) {
       int64_t sum = 0;
+#pragma GCC unroll 8
       for (uint32_t k = 0; k < inputs; ++k)
         sum += int64_t{a.words[m * a.word_stride + k]} * weights[k];
       const double scale =

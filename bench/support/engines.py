@@ -27,6 +27,10 @@ class EngineFault(Exception):
     """A server did not start, or answered otherwise than asked."""
 
 
+# What an engine that fails in the middle of a measurement lets its client see.
+FAULTS = (EngineFault, OSError, http.client.HTTPException, subprocess.SubprocessError)
+
+
 @dataclass
 class Engine:
     """A server process that speaks the completions API. Use as a context manager, or start it anew

@@ -85,15 +85,22 @@ class Results:
             rows.append(f"| {metric.title}, {metric.unit} | " + " | ".join(cells) + " |")
         return "\n".join(rows)
 
-    def section(self, rounds):
+    def rounds_text(self):
+        """"3 alternating rounds", "1 to 3 alternating rounds"."""
+        counts = {len(found) for values in self.values.values() for found in values.values()}
+        least, most = min(counts, default=0), max(counts, default=0)
+        return (f"{least} to " if least != most else "") + (
+            f"{most} alternating round{'' if most == 1 else 's'}")
+
+    def section(self):
         about = self.about
         engines = "; ".join(f"{name}: {version}" for name, version in about["engines"].items()
                             if name != OURS)
         return (f"{about['date']}, commit {about['commit']}; "
                 f"{project.describe(about['machine'])}; {about['threads']} threads; "
                 f"{about['model']}" + (f"; {engines}" if engines else "") + ".\n"
-                f"Median of {rounds} alternating round{'' if rounds == 1 else 's'} (least to "
-                f"most); a ratio above 1 means that Troupe is ahead.\n\n{self.table()}\n")
+                f"Median of {self.rounds_text()} (least to most); a ratio above 1 means that Troupe "
+                f"is ahead.\n\n{self.table()}\n")
 
 
 def shown(values):

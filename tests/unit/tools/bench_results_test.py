@@ -48,6 +48,11 @@ class BenchResultsTest(unittest.TestCase):
         del self.results.values["time"]["fast"]
         self.assertIn("| – | 8.00", self.row("waiting"))
 
+    def test_the_number_of_rounds_is_that_of_the_values(self):
+        self.assertEqual(self.results.rounds_text(), "3 alternating rounds")
+        self.results.values["rate"]["slow"].pop()
+        self.assertIn("Median of 2 to 3 alternating rounds (", self.results.section())
+
     def test_machines_of_one_kind_share_maker_instructions_and_cores(self):
         self.assertEqual(project.kind_of("AuthenticAMD", {"avx2", "avx512bw", "avx512_vnni"}, 8),
                          "amd-avx512vnni-8-cores")

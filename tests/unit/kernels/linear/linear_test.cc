@@ -188,8 +188,14 @@ BOOST_AUTO_TEST_CASE(the_largest_possible_sums_of_five_and_six_bits_are_exact) {
         std::memset(&sixes.bytes[i + 192], 0x80, 16);  // times -128
         std::memcpy(&sixes.bytes[i + 208], &one, 2);
       }
+      RandomMatrix upper = sixes;  // 31 times 127, the largest quants as they are stored
+      for (size_t i = 0; i < upper.bytes.size(); i += 210) {
+        std::memset(&upper.bytes[i], 0xFF, 192);
+        std::memset(&upper.bytes[i + 192], 0x7F, 16);
+      }
       for (const uint32_t rows : {2U, 9U})
-        for (const RandomMatrix* m : {&fives, &centred, &sixes}) check_all_isas(*m, x, rows);
+        for (const RandomMatrix* m : {&fives, &centred, &sixes, &upper})
+          check_all_isas(*m, x, rows);
     }
 }
 

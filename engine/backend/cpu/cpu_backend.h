@@ -127,7 +127,7 @@ class CpuBackend final : public Backend {
               const float* partials) const;
 
   // Floats that one thread handles in the time that it takes to call another.
-  static constexpr uint64_t kParallelFloats = 8192;
+  static constexpr uint64_t kParallelFloats = 2048;
   // Up to so many rows each thread prepares a layer's input for itself, sooner than they could
   // meet.
   static constexpr uint32_t kFewRows = 2;

@@ -145,8 +145,27 @@ void fill(capnp::List<troupe::rpc::Message>::Builder out) {
   out[2].setContent("42");
 }
 
+void fill_tools(troupe::rpc::Parameters::Builder parameters) {
+  auto tools = parameters.initTools(2);
+  tools[0].setName("f");
+  tools[0].setDescription("Does f.");
+  tools[0].setParameters(R"({"type":"object","properties":{"a":{"type":"integer"}}})");
+  tools[0].setStrict(true);
+  tools[1].setName("g");
+  parameters.getToolChoice().setNamed("g");
+  parameters.setParallelToolCalls(false);
+  parameters.initAllowedTokenIds(2).set(1, 7);
+  parameters.initBadWords(1).set(0, "word");
+}
+
 void add_requests(Folder& folder) {
   using troupe::rpc::Serving;
+  capnp::MallocMessageBuilder offer;
+  auto asked = offer.initRoot<Serving::ChatParams>();
+  asked.setModel("m");
+  fill(asked.initMessages(3));
+  fill_tools(asked.initParameters());
+  folder.add("chat_tools", 0, offer);
   capnp::MallocMessageBuilder chat, text, tokens, tokenize, detokenize;
   auto conversation = chat.initRoot<Serving::ChatParams>();
   conversation.setModel("m");

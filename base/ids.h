@@ -14,6 +14,7 @@ using RequestId = Strong<struct RequestIdTag, uint64_t>;
 using SequenceId = Strong<struct SequenceIdTag, uint64_t>;
 // Position of a KV block in its worker's pool.
 using BlockIndex = Strong<struct BlockIndexTag, uint32_t>;
+inline constexpr BlockIndex kNoBlock{UINT32_MAX};
 using WorkerId = Strong<struct WorkerIdTag, uint32_t>;
 
 // An entry of the model's vocabulary. Plain int32, as in every tokenizer file; valid: [0, vocab).

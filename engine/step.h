@@ -34,6 +34,10 @@ struct StepSlice {
   uint32_t guesses = 0;   // below tokens.size(); 0 unless `sample`
   uint32_t position = 0;  // of tokens[0] in the sequence; KV of [0, position) is in `blocks`
   std::vector<BlockIndex> blocks;  // block i holds positions [16 i, 16 i + 16); covers all tokens
+  // Where windowed layers have blocks of their own: those of the sequence's blocks number
+  // window_first, …, up to the last of `blocks`. No row sees anything before them.
+  uint32_t window_first = 0;
+  std::vector<BlockIndex> window_blocks;
   // True for the slice that ends the known tokens: a next token is sampled from the logits of the
   // last one.
   bool sample = false;
@@ -57,13 +61,25 @@ struct StepSlice {
 };
 
 // Where KV that a step completes goes: a landing of another node, laid out `[layer][block]` with
-// `blocks` blocks of `block_bytes` each.
+// `blocks` blocks of `block_bytes` each. Behind it, in the same way, stand the windowed layers that
+// have blocks of their own, of which only blocks from window_first on are wanted: later rows see no
+// others.
 struct KvDestination {
   std::string node;
   BulkTicket ticket;
   uint32_t layers = 0;
   uint32_t blocks = 0;
   uint64_t block_bytes = 0;  // of one layer
+  uint32_t window_layers = 0;
+  uint32_t window_first = 0;  // ≤ blocks
+
+  [[nodiscard]] uint64_t offset(uint32_t layer, uint32_t block) const {
+    return (uint64_t{layer} * blocks + block) * block_bytes;
+  }
+  [[nodiscard]] uint64_t window_offset(uint32_t layer, uint32_t block) const {
+    const uint64_t before = uint64_t{layer} * (blocks - window_first) + (block - window_first);
+    return offset(layers, 0) + before * block_bytes;
+  }
 };
 
 // Blocks that a step completes (or that stood before it), to be sent while it runs: those of a
@@ -72,6 +88,9 @@ struct KvExport {
   std::shared_ptr<const KvDestination> to;  // never null
   uint32_t first = 0;                       // place of blocks[0] among the destination's blocks
   std::vector<BlockIndex> blocks;  // never empty; nobody writes them until they have arrived
+  // The same of the windowed layers: those among them that are wanted.
+  uint32_t window_first = 0;
+  std::vector<BlockIndex> window_blocks;
 };
 
 struct StepPlan {
@@ -79,6 +98,8 @@ struct StepPlan {
   // Whole-block copies to make before the pass: a partially filled cached block reused by copy.
   struct BlockCopy {
     BlockIndex from, to;
+    // The same of the windowed layers, where these have blocks of their own.
+    BlockIndex window_from = kNoBlock, window_to = kNoBlock;
   };
   std::vector<BlockCopy> copies;
   std::vector<StepSlice> slices;

@@ -57,6 +57,13 @@ struct Reserved {
   layers @8 :UInt32;
   blockBytes @9 :UInt64;
   model @10 :Text;  # digest; a worker with another one refuses, for its KV means something else
+  windowLayers @11 :UInt32;
+  window @12 :UInt32;
+  # Layers whose rows see only so many tokens, their own the last, and that have blocks of their own;
+  # `layers` are the others. Behind the others the landing has those, in the same way, but only their
+  # blocks from max(firstBlock, first) on, where `first` is the block of the first token that a row
+  # behind the last full block of `tokens` sees. 0: there are none, and `layers` are all. A worker with other numbers
+  # refuses.
 }
 
 struct Prefilled {

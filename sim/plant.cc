@@ -44,6 +44,8 @@ std::string_view to_string(Plant plant) {
       return "stray-message";
     case Plant::kTornMessage:
       return "torn-message";
+    case Plant::kForeignWindow:
+      return "foreign-window";
   }
   return "?";
 }

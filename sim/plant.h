@@ -29,8 +29,9 @@ enum class Plant : uint8_t {
   kWrongUsage,     // a client is told of one prompt token more than it sent
   kStrayMessage,   // a worker gets what is for a router
   kTornMessage,    // a message arrives without its end
+  kForeignWindow,  // as kForeignBlock, of the blocks of layers with a window
 };
-inline constexpr uint8_t kPlants = 19;
+inline constexpr uint8_t kPlants = 20;
 
 [[nodiscard]] std::string_view to_string(Plant plant);
 

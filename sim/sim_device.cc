@@ -5,26 +5,38 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "engine/kv/window.h"
 
 namespace troupe::sim {
 
-SimDevice::SimDevice(Process& process, const Options& options, const KvMemory& kv,
-                     const BlockPool& pool, LayerListener* listener, Done done)
+SimDevice::SimDevice(Process& process, const Options& options, const WorkerKv& kv,
+                     const BlockPool& pool, const BlockPool* window_pool, LayerListener* listener,
+                     Done done)
     : process_(process),
       options_(options),
       kv_(kv),
       pool_(pool),
+      window_pool_(window_pool),
       listener_(listener),
       done_(std::move(done)) {
-  TROUPE_ASSERT(kv.block_bytes == kSimBlockBytes && kv.layers == options.model.layers);
+  TROUPE_ASSERT(kv.all.block_bytes == kSimBlockBytes && kv.layers() == options.model.layers);
+}
+
+void SimDevice::sabotage(StepPlan& plan) const {
+  Saboteur& saboteur = process_.environment().saboteur;
+  if (saboteur.strikes(Plant::kForeignBlock)) {
+    BlockIndex& block = plan.slices.front().blocks.back();
+    block = BlockIndex{(block.value + 1) % kv_.all.blocks};
+  }
+  if (window_pool_ != nullptr && saboteur.strikes(Plant::kForeignWindow)) {
+    BlockIndex& block = plan.slices.front().window_blocks.front();
+    block = BlockIndex{(block.value + 1) % kv_.windowed.blocks};
+  }
 }
 
 void SimDevice::execute(StepPlan taken) {
   TROUPE_ASSERT(!std::exchange(executing_, true), taken.number);
-  if (process_.environment().saboteur.strikes(Plant::kForeignBlock)) {
-    BlockIndex& block = taken.slices.front().blocks.back();
-    block = BlockIndex{(block.value + 1) % kv_.blocks};
-  }
+  sabotage(taken);
   const auto plan = std::make_shared<const StepPlan>(std::move(taken));
   SeededRng& rng = process_.environment().rng;
   double factor = slowness_;
@@ -44,8 +56,8 @@ void SimDevice::execute(StepPlan taken) {
         "queue", process_.node() + " computes " + std::to_string(tokens) + " tokens in a step");
   }
   if (!plan->exports.empty() && listener_ != nullptr) {
-    for (uint32_t layer = 0; layer < kv_.layers; ++layer) {
-      process_.after(duration * (layer + 1) / (kv_.layers + 1), [this, plan, layer] {
+    for (uint32_t layer = 0; layer < kv_.layers(); ++layer) {
+      process_.after(duration * (layer + 1) / (kv_.layers() + 1), [this, plan, layer] {
         store_layer(*plan, layer);
         listener_->on_layer_stored(*plan, layer);
       });
@@ -59,17 +71,28 @@ void SimDevice::execute(StepPlan taken) {
 }
 
 void SimDevice::store_all_layers(const StepPlan& plan) {
-  for (uint32_t layer = 0; layer < kv_.layers; ++layer) store_layer(plan, layer);
+  for (uint32_t layer = 0; layer < kv_.layers(); ++layer) store_layer(plan, layer);
+}
+
+std::span<std::byte> SimDevice::bytes_of(uint32_t layer, BlockIndex block,
+                                         BlockIndex window_block) const {
+  return kv_.in_windowed(layer) ? kv_.windowed.at(kv_.place(layer), window_block)
+                                : kv_.all.at(kv_.place(layer), block);
 }
 
 uint64_t& SimDevice::place(uint32_t layer, const StepSlice& slice, uint32_t position) const {
-  std::byte* block = kv_.at(layer, slice.blocks[position / kBlockTokens]).data();
+  const uint32_t index = position / kBlockTokens;
+  BlockIndex window_block = kNoBlock;
+  if (window_pool_ != nullptr && index >= slice.window_first)
+    window_block = slice.window_blocks[index - slice.window_first];
+  std::byte* block = bytes_of(layer, slice.blocks[index], window_block).data();
   return reinterpret_cast<uint64_t*>(block)[position % kBlockTokens];
 }
 
 void SimDevice::store_layer(const StepPlan& plan, uint32_t layer) {
   for (const StepPlan::BlockCopy& copy : plan.copies) {
-    std::memcpy(kv_.at(layer, copy.to).data(), kv_.at(layer, copy.from).data(), kSimBlockBytes);
+    std::memcpy(bytes_of(layer, copy.to, copy.window_to).data(),
+                bytes_of(layer, copy.from, copy.window_from).data(), kSimBlockBytes);
   }
   Saboteur& saboteur = process_.environment().saboteur;
   for (const StepSlice& slice : plan.slices) {
@@ -80,7 +103,7 @@ void SimDevice::store_layer(const StepPlan& plan, uint32_t layer) {
     }
     if (saboteur.strikes(Plant::kWrongToken)) place(layer, slice, slice.position) ^= 1;
     if (saboteur.strikes(Plant::kLoseBlock)) {
-      std::memset(kv_.at(layer, slice.blocks[slice.position / kBlockTokens]).data(), 0,
+      std::memset(&place(layer, slice, slice.position / kBlockTokens * kBlockTokens), 0,
                   kSimBlockBytes);
     }
   }
@@ -110,10 +133,22 @@ SliceResult SimDevice::read(const StepSlice& slice) {
   if (!slice.sample && !slice.score_prompt && !slice.pooling) return result;
   if (slice.pooling) result.pooled = slice.pooling->sums;
   const auto end = static_cast<uint32_t>(slice.position + slice.tokens.size());
+  const uint32_t window = kv_.window;
+  // Tokens before this one are out of sight of windowed layers from the slice's first row on.
+  const uint32_t hidden = window > 0 && slice.position >= window ? slice.position + 1 - window : 0;
   const auto read_at = [&](uint32_t position) {
     uint64_t sum = 0;
-    for (uint32_t layer = 0; layer < kv_.layers; ++layer) {
-      sum += SimModel::weigh(place(layer, slice, position), layer, position);
+    for (uint32_t layer = 0; layer < kv_.layers(); ++layer) {
+      const bool is_hidden = kv_.in_windowed(layer) && position < hidden;
+      if (!is_hidden) sum += SimModel::weigh(place(layer, slice, position), layer, position);
+    }
+    return sum;
+  };
+  const auto read_leaving = [&](uint32_t position) {
+    uint64_t sum = 0;
+    for (uint32_t layer = 0; layer < kv_.layers(); ++layer) {
+      if (kv_.in_windowed(layer))
+        sum += SimModel::weigh(place(layer, slice, position), layer, position);
     }
     return sum;
   };
@@ -121,6 +156,7 @@ SliceResult SimDevice::read(const StepSlice& slice) {
   uint64_t sum = 0;
   for (uint32_t i = reads_all ? 0 : slice.position; i < end; ++i) {
     sum = reads_all ? sum + read_at(i) : read_at(i);
+    if (window > 0 && i >= window && i - window >= hidden) sum -= read_leaving(i - window);
     if (slice.pooling && i >= slice.position + slice.pooling->first) {
       result.pooled.resize(1);
       result.pooled[0] += SimModel::row(sum);
@@ -138,28 +174,45 @@ SliceResult SimDevice::read(const StepSlice& slice) {
   return result;
 }
 
+void SimDevice::violate(const StepSlice& slice, const std::string& what) const {
+  process_.environment().log.violate(
+      "owner",
+      process_.node() + ", sequence " + std::to_string(slice.sequence.value) + ": " + what);
+}
+
 // Whoever reads or writes a block must be among its owners.
 void SimDevice::check_access(const StepSlice& slice) const {
   const size_t end = slice.position + slice.tokens.size();
-  const auto violate = [&](const std::string& what) {
-    process_.environment().log.violate(
-        "owner",
-        process_.node() + ", sequence " + std::to_string(slice.sequence.value) + ": " + what);
-  };
   if (slice.tokens.empty() || slice.blocks.size() != (end + kBlockTokens - 1) / kBlockTokens) {
-    return violate("a slice's blocks do not fit its tokens");
+    return violate(slice, "a slice's blocks do not fit its tokens");
   }
   const bool checks_all = options_.model.reads == Reads::kAll;
-  for (size_t i = checks_all ? 0 : slice.position / kBlockTokens; i < slice.blocks.size(); ++i) {
-    const BlockIndex block = slice.blocks[i];
-    const bool is_written = (i + 1) * kBlockTokens > slice.position;
-    const BlockState state = pool_.state(block);
-    // The news that a transfer has ended may still be on its way to the pool's owner.
-    const bool has_owner = state == BlockState::kComputing || state == BlockState::kLeased;
-    if (has_owner && pool_.owner(block) == slice.sequence) continue;
-    if (state == BlockState::kHeld && !is_written) continue;
-    violate("block " + std::to_string(block.value) + " is " + to_string(state) +
-            (is_written ? ", to be written" : ", to be read"));
+  for (size_t i = checks_all ? 0 : slice.position / kBlockTokens; i < slice.blocks.size(); ++i)
+    check_block(slice, pool_, slice.blocks[i], (i + 1) * kBlockTokens > slice.position);
+  if (window_pool_ != nullptr) check_window(slice);
+}
+
+void SimDevice::check_block(const StepSlice& slice, const BlockPool& pool, BlockIndex block,
+                            bool is_written) const {
+  const BlockState state = pool.state(block);
+  // The news that a transfer has ended may still be on its way to the pool's owner.
+  const bool has_owner = state == BlockState::kComputing || state == BlockState::kLeased;
+  if (has_owner && pool.owner(block) == slice.sequence) return;
+  if (state == BlockState::kHeld && !is_written) return;
+  violate(slice, "block " + std::to_string(block.value) + " is " + to_string(state) +
+                     (is_written ? ", to be written" : ", to be read"));
+}
+
+// The windowed blocks are those that the slice sees, and no others.
+void SimDevice::check_window(const StepSlice& slice) const {
+  const uint32_t seen = first_kept_block(slice.position, kv_.window);
+  if (slice.window_first != seen ||
+      slice.window_first + slice.window_blocks.size() != slice.blocks.size()) {
+    return violate(slice, "a slice's windowed blocks do not fit its tokens");
+  }
+  for (size_t i = seen; i < slice.blocks.size(); ++i) {
+    check_block(slice, *window_pool_, slice.window_blocks[i - seen],
+                (i + 1) * kBlockTokens > slice.position);
   }
 }
 

@@ -28,8 +28,9 @@ class SimDevice {
     bool varies = false;  // when within a step its KV is stored, and how long steps take
   };
   // All outlive the device. `kv` belongs to this device; `pool` is asked who owns what.
-  SimDevice(Process& process, const Options& options, const KvMemory& kv, const BlockPool& pool,
-            LayerListener* listener, Done done);
+  // `window_pool` is null where the model has no window.
+  SimDevice(Process& process, const Options& options, const WorkerKv& kv, const BlockPool& pool,
+            const BlockPool* window_pool, LayerListener* listener, Done done);
 
   // Precondition: none is being executed. `done` follows once, as mail.
   void execute(StepPlan plan);
@@ -49,12 +50,20 @@ class SimDevice {
   void finish(const StepPlan& plan, TimePoint started);
   [[nodiscard]] SliceResult read(const StepSlice& slice);
   void check_access(const StepSlice& slice) const;
+  void check_block(const StepSlice& slice, const BlockPool& pool, BlockIndex block,
+                   bool is_written) const;
+  void check_window(const StepSlice& slice) const;
+  void sabotage(StepPlan& plan) const;
+  void violate(const StepSlice& slice, const std::string& what) const;
+  [[nodiscard]] std::span<std::byte> bytes_of(uint32_t layer, BlockIndex block,
+                                              BlockIndex window_block) const;
   [[nodiscard]] uint64_t& place(uint32_t layer, const StepSlice& slice, uint32_t position) const;
 
   Process& process_;
   const Options options_;
-  const KvMemory kv_;
+  const WorkerKv kv_;
   const BlockPool& pool_;
+  const BlockPool* const window_pool_;
   LayerListener* const listener_;
   const Done done_;
   bool executing_ = false, failed_ = false;

@@ -52,16 +52,21 @@ Answer answer_of(const SimModel& model, const std::vector<TokenId>& prompt,
                  const SamplingParams& params, uint32_t context_tokens) {
   Answer answer;
   std::vector<uint64_t> before(model.layers);
+  std::vector<uint64_t> seen;  // what each token adds in windowed layers, until it is out of sight
   uint64_t all = 0;
   double rows = 0.0;
   TokenId token = prompt[0];
   for (uint32_t i = 0;; ++i) {
-    uint64_t latest = 0;
+    uint64_t latest = 0, windowed = 0;
     for (uint32_t layer = 0; layer < model.layers; ++layer) {
       before[layer] = SimModel::kv(layer, before[layer], token, i);
-      latest += SimModel::weigh(before[layer], layer, i);
+      const uint64_t weight = SimModel::weigh(before[layer], layer, i);
+      latest += weight;
+      if (model.windowed(layer)) windowed += weight;
     }
     all = model.reads == Reads::kAll ? all + latest : latest;
+    seen.push_back(windowed);
+    if (model.window > 0 && i >= model.window) all -= seen[i - model.window];
     rows += SimModel::row(all);
     if (i + 1 < prompt.size()) {
       token = prompt[i + 1];

@@ -22,6 +22,17 @@ struct SimModel {
   uint32_t vocabulary = 40;  // small: end tokens come up by themselves
   TokenId end_token = 0;
   Reads reads = Reads::kAll;
+  // Layers that see the latest `window` tokens only: all but each global_every-th. 0: none. With
+  // Reads::kAll alone.
+  uint32_t window = 0;
+  uint32_t global_every = 2;
+
+  [[nodiscard]] bool windowed(uint32_t layer) const {
+    return window != 0 && (layer + 1) % global_every != 0;
+  }
+  [[nodiscard]] uint32_t windowed_layers() const {
+    return window == 0 ? 0 : layers - layers / global_every;
+  }
 
   // KV of one token in one layer, from that of the token before (0 for the first).
   [[nodiscard]] static uint64_t kv(uint32_t layer, uint64_t before, TokenId token,

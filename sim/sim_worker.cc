@@ -46,7 +46,7 @@ class SimWorker::Landings final : public LandingPort {
  public:
   explicit Landings(SimWorker& worker) : worker_(worker) {}
 
-  Result<BulkTicket> open(std::span<const BlockIndex> blocks, uint64_t label_high,
+  Result<BulkTicket> open(const LandingBlocks& blocks, uint64_t label_high,
                           uint64_t label_low) override {
     return worker_.landings_->open(blocks, label_high, label_low);
   }
@@ -102,22 +102,15 @@ SimWorker::SimWorker(const Environment& environment, const Process::Options& pro
                 if (prefilled != nullptr && prefilled->error.ok())
                   exposed_ += prefilled->finished - prefilled->compute_finished;
               }),
-      manager_({.blocks = options.blocks, .copy_tokens_min = options.copy_tokens_min}, hasher_),
-      memory_(size_t{options.model.layers} * options.blocks * kBlockTokens),
-      kv_{.memory = std::as_writable_bytes(std::span(memory_)),
-          .layers = options.model.layers,
-          .blocks = options.blocks,
-          .layer_bytes = options.blocks * kSimBlockBytes,
-          .block_bytes = kSimBlockBytes},
+      manager_({.blocks = options.blocks,
+                .copy_tokens_min = options.copy_tokens_min,
+                .window = options.model.window,
+                .window_blocks = options.window_blocks},
+               hasher_),
       ports_(std::make_unique<Ports>(*this)),
       kv_stats_(manager_.stats()),
       id_(id) {
-  // What stands in memory that was never written must not look like KV.
-  std::fill(memory_.begin(), memory_.end(), 0xbad0bad0bad0bad0U);
-  if (options_.role != wire::Role::kMixed) {
-    const Status registered = process_.transport().register_memory(kv_.memory);
-    TROUPE_ASSERT(registered.ok(), registered.message());
-  }
+  make_memory();
   start_cores();
   inbox_ = std::make_unique<SimInbox>(process_, "worker", Channel::kTransportToCore,
                                       [this](wire::Message message) { take(std::move(message)); });
@@ -133,9 +126,34 @@ SimWorker::SimWorker(const Environment& environment, const Process::Options& pro
   });
 }
 
+void SimWorker::make_memory() {
+  const SimModel& model = options_.model;
+  const auto make = [this](std::vector<uint64_t>& memory, uint32_t layers, uint32_t blocks) {
+    // What stands in memory that was never written must not look like KV.
+    memory.assign(size_t{layers} * blocks * kBlockTokens, 0xbad0bad0bad0bad0U);
+    const KvMemory kv{.memory = std::as_writable_bytes(std::span(memory)),
+                      .layers = layers,
+                      .blocks = blocks,
+                      .layer_bytes = blocks * kSimBlockBytes,
+                      .block_bytes = kSimBlockBytes};
+    if (options_.role != wire::Role::kMixed) {
+      const Status registered = process_.transport().register_memory(kv.memory);
+      TROUPE_ASSERT(registered.ok(), registered.message());
+    }
+    return kv;
+  };
+  kv_.all = make(memory_, model.layers - model.windowed_layers(), options_.blocks);
+  if (model.window == 0) return;
+  kv_.windowed = make(window_memory_, model.windowed_layers(), options_.window_blocks);
+  kv_.window = model.window;
+  for (uint32_t l = 0; l < model.layers; ++l) kv_.is_windowed.push_back(model.windowed(l));
+}
+
 void SimWorker::start_cores() {
   SchedulerOptions scheduler = options_.scheduler;
   scheduler.blocks_total = options_.blocks;
+  scheduler.window = options_.model.window;
+  scheduler.window_blocks_total = options_.window_blocks;
   scheduler.context_tokens = options_.context_tokens;
   scheduler.end_tokens = {options_.model.end_token};
   WorkerIdentity identity;
@@ -157,15 +175,17 @@ void SimWorker::start_cores() {
           });
         });
   }
-  device_ = std::make_unique<SimDevice>(process_, device, kv_, manager_.pool(), exporter_.get(),
-                                        [this](Result<StepResult> result) {
-                                          if (prefill_) {
-                                            prefill_->on_step_done(std::move(result));
-                                          } else {
-                                            decode_->on_step_done(std::move(result));
-                                          }
-                                        });
-  const KvExtent kv{kv_.layers, kv_.block_bytes, identity.model};
+  device_ =
+      std::make_unique<SimDevice>(process_, device, kv_, manager_.pool(), manager_.window_pool(),
+                                  exporter_.get(), [this](Result<StepResult> result) {
+                                    if (prefill_) {
+                                      prefill_->on_step_done(std::move(result));
+                                    } else {
+                                      decode_->on_step_done(std::move(result));
+                                    }
+                                  });
+  const KvExtent kv{kv_.all.layers, kv_.all.block_bytes, identity.model, kv_.windowed.layers,
+                    kv_.window};
   if (options_.role == wire::Role::kPrefill) {
     prefill_ = std::make_unique<PrefillCore>(process_.clock(), outbox_, *ports_, metrics_,
                                              PrefillOptions{identity, scheduler, kv});
@@ -262,6 +282,7 @@ std::string SimWorker::unrest() const {
   count(" blocks are computing;", stats.blocks_computing);
   count(" blocks are leased;", stats.blocks_leased);
   count(" blocks are held;", stats.blocks_held);
+  count(" windowed blocks are promised;", stats.window_promised);
   count(" reserves are deferred;", stats.reserves_deferred);
   count(" landings are open;", process_.transport().landings_open());
   return why.empty() ? why : process_.node() + ":" + why;

@@ -22,6 +22,7 @@ struct SimWorkerOptions {
   SimModel model;
   CostModel cost;
   uint32_t blocks = 1024;
+  uint32_t window_blocks = 0;  // of a model with a window
   uint32_t copy_tokens_min = 1;
   SchedulerOptions scheduler;  // blocks_total, context_tokens and end_tokens are filled in
   uint32_t context_tokens = 2048;
@@ -61,6 +62,7 @@ class SimWorker final {
   class Ports;
   class Landings;
 
+  void make_memory();
   void start_cores();
   void take(wire::Message message);
   void take_kv(const std::vector<KvRequest>& requests);
@@ -72,8 +74,8 @@ class SimWorker final {
   SimOutbox outbox_;
   Xxh3BlockHasher hasher_{1};
   KvCacheManagerCore manager_;
-  std::vector<uint64_t> memory_;
-  KvMemory kv_;
+  std::vector<uint64_t> memory_, window_memory_;
+  WorkerKv kv_;
   std::unique_ptr<Ports> ports_;
   std::unique_ptr<KvLandings> landings_;
   std::unique_ptr<Landings> landing_port_;

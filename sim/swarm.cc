@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "engine/kv/window.h"
 #include "policies/routing/least_loaded.h"
 #include "policies/routing/least_ttft.h"
 
@@ -56,6 +57,18 @@ void draw_worker(SeededRng& rng, SimWorkerOptions& worker) {
   worker.scheduler.running_max = rng.chance(0.3) ? number(rng, 1, 4) : 256;
   worker.scheduler.waiting_max = rng.chance(0.2) ? number(rng, 2, 8) : kWaitingSequencesMax;
   worker.scheduler.passes_max = number(rng, 0, 16);
+}
+
+// A third of the models have layers with a window. Their pools just do for one sequence, or for
+// several.
+void draw_window(SeededRng& rng, SimWorkerOptions& worker) {
+  if (!rng.chance(0.35)) return;
+  SimModel& model = worker.model;
+  model.layers = number(rng, 2, 4);
+  model.global_every = number(rng, 2, model.layers);
+  model.window = number(rng, 2, 120);  // KV of a token comes from that of the one before it
+  const uint32_t least = window_blocks_needed(model.window, kDraftTokensMax);
+  worker.window_blocks = least + (rng.chance(0.5) ? number(rng, 0, 8) : number(rng, 8, 100));
 }
 
 void draw_network(SeededRng& rng, bool faults, WorldOptions& world) {
@@ -121,6 +134,8 @@ Scenario draw_scenario(uint64_t seed, const SwarmOptions& options) {
   workload.seed = seed;
   workload.vocabulary = world.worker.model.vocabulary;
   workload.context_tokens = world.worker.context_tokens;
+  SeededRng windows(seed * 7919 + 2);  // of its own, so that old seeds keep the rest
+  draw_window(windows, world.worker);
   // All of it one after the other on one worker, three times over.
   world.patience +=
       3 * workload.requests * workload.choices_max *
@@ -147,8 +162,9 @@ std::string describe(const Scenario& scenario) {
   std::ostringstream out;
   out << "policy=" << scenario.policy << " fronts=" << world.fronts << " prefill=" << world.prefill
       << " decode=" << world.decode << " mixed=" << world.mixed << " layers=" << worker.model.layers
-      << " blocks=" << worker.blocks << " context=" << worker.context_tokens
-      << " step_tokens=" << worker.scheduler.step_tokens_max
+      << " window=" << worker.model.window << " global_every=" << worker.model.global_every
+      << " window_blocks=" << worker.window_blocks << " blocks=" << worker.blocks
+      << " context=" << worker.context_tokens << " step_tokens=" << worker.scheduler.step_tokens_max
       << " running=" << worker.scheduler.running_max << " waiting=" << worker.scheduler.waiting_max
       << " passes=" << worker.scheduler.passes_max << " copy_min=" << worker.copy_tokens_min
       << " import_min=" << worker.import_tokens_min << " in_flight=" << world.requests_in_flight_max

@@ -15,7 +15,7 @@ namespace troupe {
 // The bulk lane of a worker, as far as it has one.
 struct WorkerBulk {
   Transport* transport = nullptr;  // null: prompts are computed here only
-  KvMemory kv;                     // its memory is registered there
+  WorkerKv kv;                     // registered there
 };
 
 struct DecodeWorker {

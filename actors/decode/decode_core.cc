@@ -35,7 +35,6 @@ void DecodeCore::on_routed(wire::Routed message) {
   request.router = message.router;
   request.prefill = message.prefill;
   request.prefill_wait = message.prefill_wait;
-  request.prefill_tokens = message.prefill_tokens;
   request.cache_salt = incoming.cache_salt;
   request.routed = clock_.now();
   request.prompt = std::make_shared<const std::vector<TokenId>>(std::move(incoming.prompt));
@@ -165,7 +164,7 @@ void DecodeCore::do_actions(Actions actions) {
     watch_.on_submitted(*actions.step);
     ports_.submit(std::move(*actions.step));
   }
-  for (Import& import : actions.imports) start_import(std::move(import));
+  for (const Import& import : actions.imports) start_import(import);
   emit(std::move(actions.emissions));
 }
 

@@ -87,7 +87,6 @@ class DecodeCore {
     std::string router;
     std::string prefill;  // endpoint, or empty
     std::chrono::milliseconds prefill_wait{0};
-    uint32_t prefill_tokens = 0;  // 0: all but the prompt's last
     std::shared_ptr<const std::vector<TokenId>> prompt;
     std::string cache_salt;
     std::vector<SequenceId> open;    // its sequences that have not ended
@@ -122,7 +121,7 @@ class DecodeCore {
   void do_actions(Actions actions);
   [[nodiscard]] uint32_t import_tokens_min(const wire::Routed& message,
                                            const wire::Sequence& sequence) const;
-  void start_import(Import&& import);
+  void start_import(const Import& import);
   [[nodiscard]] Duration import_patience(const Request& request, uint32_t tokens) const;
   void close_import(OngoingImport& import);
   void give_up_import(OngoingImport& import);

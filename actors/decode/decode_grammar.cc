@@ -17,6 +17,7 @@ Status DecodeCore::hold(const wire::Routed& message, Request& request, wire::Seq
   spec.request = message.request.id;
   spec.prompt = request.prompt;
   spec.import_tokens_min = import_tokens_min(message, sequence);
+  spec.import_tokens_max = message.prefill_tokens;
   spec.params = std::make_shared<const SamplingParams>(std::move(sequence.params));
   spec.cache_salt = request.cache_salt;
   spec.arrival = request.routed;

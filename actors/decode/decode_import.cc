@@ -19,37 +19,36 @@ uint32_t DecodeCore::import_tokens_min(const wire::Routed& message,
   return possible ? std::max(1U, options_.import_tokens_min) : 0;
 }
 
-void DecodeCore::start_import(Import&& import) {
+void DecodeCore::start_import(const Import& import) {
   const Sequence& sequence = sequences_.at(import.sequence);
   const RequestId id = sequence.request;
   const Request& request = requests_.at(id);
   TROUPE_ASSERT(landings_ != nullptr && !request.prefill.empty(), import.sequence);
-  const uint32_t cached = import.first_block * kBlockTokens;
-  const uint32_t wanted =
-      request.prefill_tokens == 0 ? import.tokens : std::min(import.tokens, request.prefill_tokens);
-  // What is to be had there, this worker has as well.
-  if (wanted <= cached) return scheduler_.on_import_ended(import.sequence, 0, 0);
-  import.blocks.resize((wanted + kBlockTokens - 1) / kBlockTokens - import.first_block);
   const uint64_t epoch = next_epoch_++;
-  auto ticket = landings_->open(import.blocks, id.value, uint64_t{request.attempt} << 32 | epoch);
+  auto ticket = landings_->open({.blocks = import.blocks,
+                                 .window_first = import.window_first,
+                                 .window_blocks = import.window_blocks},
+                                id.value, uint64_t{request.attempt} << 32 | epoch);
   if (!ticket.ok()) {
     // Too many are open already: this one is computed here.
     return scheduler_.on_import_ended(import.sequence, 0, 0);
   }
-  const uint32_t tokens = wanted - cached;
+  const uint32_t tokens = import.tokens - import.first_block * kBlockTokens;
   const Duration patience = import_patience(request, tokens);
   wire::Reserved order;
   order.request = id;
   order.attempt = request.attempt;
   order.reply_to = options_.identity.endpoint;
   order.ticket = ticket.value();
-  order.tokens.assign(request.prompt->begin(), request.prompt->begin() + wanted);
+  order.tokens.assign(request.prompt->begin(), request.prompt->begin() + import.tokens);
   order.cache_salt = request.cache_salt;
   order.first_block = import.first_block;
   order.deadline = std::chrono::duration_cast<std::chrono::milliseconds>(patience);
   order.layers = options_.kv.layers;
   order.block_bytes = options_.kv.block_bytes;
   order.model = options_.kv.model;
+  order.window_layers = options_.kv.window_layers;
+  order.window = options_.kv.window;
   const TimePoint now = clock_.now();
   OngoingImport& ongoing = imports_.add({.landing = order.ticket.landing,
                                          .sequence = import.sequence,

@@ -21,11 +21,11 @@ class KvLandings final : public LandingPort, public LandingObserver {
   using Closed = std::function<void(uint64_t landing, uint32_t blocks)>;
 
   // `transport` must outlive this object, which must outlive its landings: destroy it when all have
-  // been closed, or after the transport has ended. `kv.memory` is registered there.
-  KvLandings(Transport& transport, const KvMemory& kv, Closed closed);
+  // been closed, or after the transport has ended. `kv` is registered there.
+  KvLandings(Transport& transport, const WorkerKv& kv, Closed closed);
   ~KvLandings() override;
 
-  [[nodiscard]] Result<BulkTicket> open(std::span<const BlockIndex> blocks, uint64_t label_high,
+  [[nodiscard]] Result<BulkTicket> open(const LandingBlocks& blocks, uint64_t label_high,
                                         uint64_t label_low) override;
   void close(uint64_t landing) override;
 
@@ -35,14 +35,18 @@ class KvLandings final : public LandingPort, public LandingObserver {
  private:
   struct Landing {
     uint32_t blocks = 0;
-    std::vector<bool> arrived;     // of each (layer, block)
+    uint32_t window_first = 0;     // blocks before it come without their windowed layers
+    std::vector<bool> arrived;     // of each (layer, block), in the landing's order
     std::vector<uint32_t> layers;  // arrived whole, of each block
   };
 
   void mark(Landing& landing, uint64_t offset, uint64_t bytes) const;
+  // Of the arrived-whole place, the block; of a block, whether all its layers are there.
+  [[nodiscard]] uint32_t block_of(const Landing& landing, size_t place) const;
+  [[nodiscard]] bool is_whole(const Landing& landing, uint32_t block) const;
 
   Transport& transport_;
-  const KvMemory kv_;
+  const WorkerKv kv_;
   const Closed closed_;
   std::mutex mutex_;
   std::map<uint64_t, Landing> landings_;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "base/assert.h"
+#include "engine/kv/window.h"
 
 namespace troupe {
 namespace {
@@ -27,6 +29,7 @@ KvCacheManagerCore::KvCacheManagerCore(const KvCacheManagerOptions& options,
       eviction_(options.blocks),
       cached_nodes_(options.blocks) {
   TROUPE_ASSERT(options.copy_tokens_min >= 1, options.copy_tokens_min);
+  if (options.window_blocks > 0) window_.emplace(options.window, options.window_blocks);
 }
 
 void KvCacheManagerCore::on_requests(std::span<const KvRequest> requests,
@@ -52,6 +55,7 @@ void KvCacheManagerCore::on_reserve(const KvReserve& request, std::vector<KvRepl
   if (sequence.deferred) forget_deferred(request.sequence);
   // What is not full cannot be found again through the tree; and nobody waits for himself.
   unlock_copy_source(sequence);
+  if (window_) drop_window(sequence);
   drop_tail(request.sequence, sequence, sequence.committed_blocks);
   if (RadixNode* node = try_reserve(request, out)) {
     sequence.deferred = true;
@@ -69,35 +73,69 @@ KvCacheManagerCore::Match KvCacheManagerCore::match_prefix(const KvReserve& requ
   // The last token is always computed, for its logits.
   const uint32_t last = std::min<uint32_t>(request.cover_tokens, tokens.size()) - 1;
   const uint32_t limit = std::min(request.reuse_tokens_max, last);
-  size_t index = 0;
-  for (; (index + 1) * kBlockTokens <= limit; ++index) {
+  for (size_t index = 0; (index + 1) * kBlockTokens <= limit; ++index) {
     RadixNode* child = tree_.find_child(node, block_tokens(tokens, index));
     if (child == nullptr) break;
     if (child->claimant) {
       match.claimed = child;
-      return match;
+      break;
     }
     match.nodes.push_back(child);
     node = child;
   }
+  if (window_) {
+    cut_to_window(match);
+    node = match.nodes.empty() ? tree_.find_root(request.cache_salt) : match.nodes.back();
+  }
+  if (match.claimed == nullptr) match_rest(request, limit, node, match);
+  return match;
+}
+
+void KvCacheManagerCore::match_rest(const KvReserve& request, uint32_t limit, RadixNode* node,
+                                    Match& match) const {
+  const std::vector<TokenId>& tokens = *request.tokens;
+  const size_t index = match.nodes.size();
   const size_t begin = index * kBlockTokens;
   const size_t wanted = std::min<size_t>(limit - begin, kBlockTokens);
-  if (wanted < options_.copy_tokens_min) return match;
+  if (wanted < options_.copy_tokens_min) return;
   if (begin + kBlockTokens <= tokens.size()) {
     // The limit cuts this block, but all of it is known: whoever computes it saves us `wanted`
     // tokens.
     RadixNode* child = tree_.find_child(node, block_tokens(tokens, index));
     if (child != nullptr && child->claimant) {
       match.claimed = child;
-      return match;
+      return;
     }
   }
-  const auto partial = tree_.find_partial(node, std::span(tokens).subspan(begin, wanted));
+  const auto partial =
+      tree_.find_partial(node, std::span(tokens).subspan(begin, wanted), window_.has_value());
   if (partial.tokens >= options_.copy_tokens_min) {
     match.copy_source = partial.node;
     match.copy_tokens = partial.tokens;
   }
-  return match;
+}
+
+void KvCacheManagerCore::lock_match(const Match& match) {
+  for (RadixNode* node : match.nodes) lock(node);
+  if (match.copy_source != nullptr) lock(match.copy_source);
+  if (!window_) return;
+  for (size_t i = match.window_first; i < match.nodes.size(); ++i) window_->lock(match.nodes[i]);
+  if (match.copy_source != nullptr) window_->lock(match.copy_source);
+}
+
+void KvCacheManagerCore::unlock_match(const Match& match) {
+  TROUPE_ASSERT(match.copy_source == nullptr, match.copy_tokens);
+  for (size_t i = match.nodes.size(); i > 0; --i) {
+    if (window_ && i > match.window_first) window_->unlock(match.nodes[i - 1], false);
+    unlock(match.nodes[i - 1]);
+  }
+}
+
+void KvCacheManagerCore::drop_copy(Match& match) {
+  if (window_) window_->unlock(match.copy_source, false);
+  unlock(match.copy_source);
+  match.copy_source = nullptr;
+  match.copy_tokens = 0;
 }
 
 RadixNode* KvCacheManagerCore::try_reserve(const KvReserve& request, std::vector<KvReply>& out) {
@@ -105,26 +143,36 @@ RadixNode* KvCacheManagerCore::try_reserve(const KvReserve& request, std::vector
   Match match = match_prefix(request);
   if (match.claimed != nullptr && deferred_.size() < kDeferredReservesMax) return match.claimed;
 
-  for (RadixNode* node : match.nodes) lock(node);
-  if (match.copy_source != nullptr) lock(match.copy_source);
+  // A block that is imported need not be filled by copy.
+  const bool imports = match.cached_tokens() < request.import_below;
+  if (window_ && imports) {
+    match.copy_source = nullptr;
+    match.copy_tokens = 0;
+    match.window_first = first_kept_block(request.import_tokens, window_->window());
+  }
+  lock_match(match);
   const auto matched = static_cast<uint32_t>(match.nodes.size());
   const uint32_t blocks = blocks_for(request.cover_tokens);
   TROUPE_ASSERT(matched <= blocks, matched, blocks);
   const uint64_t needed = uint64_t{blocks - matched} + request.spare_blocks;
   const uint32_t returned = returned_by_dropping(sequence);
-  if (needed > available() + returned && match.copy_source != nullptr) {
-    // The block to copy from may be the very one that is needed.
-    unlock(match.copy_source);
-    match.copy_source = nullptr;
-    match.copy_tokens = 0;
-  }
-  if (needed > available() + returned) {
+  const uint32_t promisable = window_ ? window_->promisable() : 0;
+  const auto is_short = [&] {
+    const uint32_t copies = match.copy_source != nullptr ? 1 : 0;
+    return needed > available() + returned ||
+           (window_ && request.window_blocks + copies > promisable);
+  };
+  // The block to copy from may be the very one that is needed.
+  if (is_short() && match.copy_source != nullptr) drop_copy(match);
+  if (is_short()) {
     const uint32_t found = available() + returned;
-    for (size_t i = match.nodes.size(); i > 0; --i) unlock(match.nodes[i - 1]);
+    unlock_match(match);
     out.emplace_back(KvRefused{.sequence = request.sequence,
                                .attempt = request.attempt,
                                .blocks_needed = static_cast<uint32_t>(needed),
-                               .blocks_available = found});
+                               .blocks_available = found,
+                               .window_needed = request.window_blocks,
+                               .window_available = promisable});
     return nullptr;
   }
   grant(request, match, sequence, out);
@@ -152,12 +200,13 @@ void KvCacheManagerCore::grant(const KvReserve& request, const Match& match, Seq
   KvReserved reply;
   reply.sequence = request.sequence;
   reply.attempt = request.attempt;
-  reply.cached_tokens = sequence.committed_blocks * kBlockTokens + match.copy_tokens;
+  reply.cached_tokens = match.cached_tokens();
   reply.blocks.reserve(blocks);
   for (const Entry& entry : sequence.entries) reply.blocks.push_back(entry.block);
   if (match.copy_source != nullptr)
     reply.copy = StepPlan::BlockCopy{.from = match.copy_source->block,
                                      .to = reply.blocks[sequence.committed_blocks]};
+  if (window_) grant_window(request, match, sequence, reply);
   TROUPE_ASSERT(reply.cached_tokens < request.cover_tokens, reply.cached_tokens,
                 request.cover_tokens);
   if (!std::exchange(sequence.granted, true) && request.reuse_tokens_max > 0) {
@@ -192,6 +241,7 @@ uint32_t KvCacheManagerCore::returned_by_dropping(const Sequence& sequence) cons
 void KvCacheManagerCore::on_extend(const KvExtend& request, std::vector<KvReply>& out) {
   KvExtended answer;
   answer.number = request.number;
+  std::vector<KvReply> more;
   for (const KvExtend::Item& item : request.items) {
     const auto found = sequences_.find(item.sequence);
     if (found == sequences_.end()) continue;
@@ -210,8 +260,10 @@ void KvCacheManagerCore::on_extend(const KvExtend& request, std::vector<KvReply>
       sequence.entries.push_back({grant.blocks.back(), nullptr});
     }
     answer.grants.push_back(std::move(grant));
+    if (window_) fill_window(item.sequence, sequence, more);
   }
   out.emplace_back(std::move(answer));
+  std::move(more.begin(), more.end(), std::back_inserter(out));
 }
 
 void KvCacheManagerCore::on_commit(const KvCommit& request, std::vector<KvReply>& out) {
@@ -233,6 +285,7 @@ void KvCacheManagerCore::on_commit(const KvCommit& request, std::vector<KvReply>
         std::min<size_t>(item.computed / kBlockTokens, sequence.entries.size()));
     for (; sequence.committed_blocks < full; ++sequence.committed_blocks)
       commit_block(item.sequence, sequence, sequence.committed_blocks);
+    if (window_) advance_window(item.sequence, sequence, item.computed, out);
   }
   retry_woken(out);
 }
@@ -241,13 +294,14 @@ void KvCacheManagerCore::commit_block(SequenceId id, Sequence& sequence, uint32_
   const Entry& entry = sequence.entries[index];
   TROUPE_ASSERT(pool_.owner(entry.block) == id, entry.block, pool_.owner(entry.block), id);
   pool_.complete(entry.block);
-  if (entry.node == nullptr) {
-    if (!sequence.outside_tree) place_in_tree(sequence, index);
-    return;
+  if (entry.node != nullptr) {
+    TROUPE_ASSERT(entry.node->claimant == id, entry.block, id);
+    entry.node->claimant.reset();
+    wake(entry.node);
+  } else if (!sequence.outside_tree) {
+    place_in_tree(sequence, index);
   }
-  TROUPE_ASSERT(entry.node->claimant == id, entry.block, id);
-  entry.node->claimant.reset();
-  wake(entry.node);
+  if (entry.window != kNoBlock) window_->complete(entry.window, entry.node);
 }
 
 // The block at `index` just became full and is not in the tree by a claim of its own.
@@ -271,6 +325,7 @@ void KvCacheManagerCore::place_in_tree(Sequence& sequence, uint32_t index) {
     eviction_.remove(node->block);
     pool_.evict(node->block);
     node->block = entry.block;
+    node->window_shared = true;  // somebody asked for it again
     entry.node = node;
   }
   sequence.outside_tree = entry.node == nullptr;
@@ -281,6 +336,7 @@ void KvCacheManagerCore::on_trim(const KvTrim& request, std::vector<KvReply>& ou
   if (found == sequences_.end()) return;
   Sequence& sequence = found->second;
   unlock_copy_source(sequence);
+  if (window_) drop_window(sequence);
   drop_tail(request.sequence, sequence, request.keep_blocks);
   retry_woken(out);
 }
@@ -291,6 +347,7 @@ void KvCacheManagerCore::on_release(const KvRelease& request, std::vector<KvRepl
   Sequence& sequence = found->second;
   if (sequence.deferred) forget_deferred(request.sequence);
   unlock_copy_source(sequence);
+  if (window_) drop_window(sequence);
   drop_tail(request.sequence, sequence, 0);
   if (sequence.root != nullptr) tree_.release_root(sequence.root);
   sequences_.erase(found);
@@ -309,6 +366,7 @@ void KvCacheManagerCore::on_lease(const KvLease& request) {
   sequence.leased_from = request.first_block;
   for (size_t i = request.first_block; i < sequence.entries.size(); ++i)
     pool_.lease(sequence.entries[i].block);
+  if (window_) lease_window(sequence, true);
 }
 
 void KvCacheManagerCore::on_end_lease(const KvEndLease& request) {
@@ -317,6 +375,7 @@ void KvCacheManagerCore::on_end_lease(const KvEndLease& request) {
   Sequence& sequence = found->second;
   for (size_t i = *sequence.leased_from; i < sequence.entries.size(); ++i)
     pool_.end_lease(sequence.entries[i].block);
+  if (window_) lease_window(sequence, false);
   sequence.leased_from.reset();
 }
 
@@ -347,7 +406,13 @@ void KvCacheManagerCore::drop_entry(SequenceId id, const Entry& entry) {
 }
 
 void KvCacheManagerCore::unlock_copy_source(Sequence& sequence) {
-  if (RadixNode* source = std::exchange(sequence.copy_source, nullptr)) unlock(source);
+  RadixNode* source = std::exchange(sequence.copy_source, nullptr);
+  if (source == nullptr) return;
+  if (window_) {
+    window_->unlock(source, false);
+    window_->take_back(1);
+  }
+  unlock(source);
 }
 
 void KvCacheManagerCore::forget_deferred(SequenceId id) {
@@ -368,6 +433,7 @@ BlockIndex KvCacheManagerCore::allocate(SequenceId id) {
   if (pool_.free_count() == 0) {
     const BlockIndex victim = eviction_.front();
     eviction_.remove(victim);
+    if (window_) window_->forget(cached_nodes_[victim.value]);
     tree_.erase(cached_nodes_[victim.value]);  // asserts that it is a leaf
     pool_.evict(victim);
     ++evictions_;
@@ -415,17 +481,29 @@ void KvCacheManagerCore::retry_woken(std::vector<KvReply>& out) {
 }
 
 KvStats KvCacheManagerCore::stats() const {
-  return {.blocks_total = pool_.total(),
-          .blocks_free = pool_.free_count(),
-          .blocks_computing = pool_.count(BlockState::kComputing),
-          .blocks_leased = pool_.count(BlockState::kLeased),
-          .blocks_held = pool_.count(BlockState::kHeld),
-          .blocks_cached = pool_.count(BlockState::kCached),
-          .sequences = static_cast<uint32_t>(sequences_.size()),
-          .reserves_deferred = static_cast<uint32_t>(deferred_.size()),
-          .prefix_query_tokens = prefix_query_tokens_,
-          .prefix_hit_tokens = prefix_hit_tokens_,
-          .evictions = evictions_};
+  KvStats stats{.blocks_total = pool_.total(),
+                .blocks_free = pool_.free_count(),
+                .blocks_computing = pool_.count(BlockState::kComputing),
+                .blocks_leased = pool_.count(BlockState::kLeased),
+                .blocks_held = pool_.count(BlockState::kHeld),
+                .blocks_cached = pool_.count(BlockState::kCached),
+                .sequences = static_cast<uint32_t>(sequences_.size()),
+                .reserves_deferred = static_cast<uint32_t>(deferred_.size()),
+                .prefix_query_tokens = prefix_query_tokens_,
+                .prefix_hit_tokens = prefix_hit_tokens_,
+                .evictions = evictions_,
+                .window = {}};
+  if (!window_) return stats;
+  const BlockPool& pool = window_->pool();
+  stats.window = {.total = pool.total(),
+                  .free = pool.free_count(),
+                  .computing = pool.count(BlockState::kComputing),
+                  .leased = pool.count(BlockState::kLeased),
+                  .held = pool.count(BlockState::kHeld),
+                  .cached = pool.count(BlockState::kCached)};
+  stats.window_promised = window_->promised();
+  stats.window_evictions = window_->evictions();
+  return stats;
 }
 
 void KvCacheManagerCore::check_sequences(std::vector<uint32_t>& users) const {
@@ -497,6 +575,7 @@ void KvCacheManagerCore::check_invariants() const {
     TROUPE_ASSERT(users[i] == pool_.users(BlockIndex{i}), i, users[i], pool_.users(BlockIndex{i}));
   check_tree();
   TROUPE_ASSERT(!any_woken_, deferred_.size());
+  if (window_) check_window();
 }
 
 bool KvCacheManagerCore::check_when_idle() {

@@ -15,6 +15,7 @@
 #include "engine/kv/eviction.h"
 #include "engine/kv/kv_messages.h"
 #include "engine/kv/radix_tree.h"
+#include "engine/kv/window_blocks.h"
 
 namespace troupe {
 
@@ -23,6 +24,10 @@ struct KvCacheManagerOptions {
   // A cached block whose first j < 16 tokens match is reused by copy when j ≥ this. One token saved
   // is a pass through all weights, a copy moves one block: 1 pays on every device we know.
   uint32_t copy_tokens_min = 1;
+  // Tokens that a row of the windowed layers sees, and the pool of their own blocks; 0 where they
+  // have none.
+  uint32_t window = 0;
+  uint32_t window_blocks = 0;
 };
 
 // Reserves that wait for another sequence's prefix; beyond it a sequence computes its own.
@@ -57,6 +62,10 @@ class KvCacheManagerCore {
   bool check_when_idle();
 
   [[nodiscard]] const BlockPool& pool() const { return pool_; }
+  // Of the windowed layers; null where they have no blocks of their own.
+  [[nodiscard]] const BlockPool* window_pool() const {
+    return window_ ? &window_->pool() : nullptr;
+  }
 
  private:
   // One place of a sequence's block table.
@@ -65,6 +74,9 @@ class KvCacheManagerCore {
     // The tree's node of `block`, or null where the block is private. Claimed by this sequence
     // while the block is being computed, locked by it from then on.
     RadixNode* node = nullptr;
+    // Of the windowed layers, in entries [window_first, window_end); the node's, if there is one
+    // and the block is full.
+    BlockIndex window = kNoBlock;
   };
   struct Sequence {
     std::vector<Entry> entries;
@@ -78,6 +90,10 @@ class KvCacheManagerCore {
     std::vector<TokenId> appended;                      // positions from known->size() on
     RadixNode* root = nullptr;                          // of its salt; acquired at the first grant
     RadixNode* copy_source = nullptr;  // locked until the first commit after the grant
+    uint32_t window_first = 0, window_end = 0;
+    uint32_t window_promised = 0;  // besides one for the copy's source
+    uint32_t window_later = 0;     // when `covered` tokens are computed
+    uint32_t covered = 0;          // by the last grant
   };
   struct Deferred {
     KvReserve request;
@@ -89,9 +105,18 @@ class KvCacheManagerCore {
     RadixNode* claimed = nullptr;      // the next one, computed by another sequence now
     RadixNode* copy_source = nullptr;  // else: begins like the next one …
     uint32_t copy_tokens = 0;          // … for so many tokens
+    uint32_t window_first = 0;         // nodes from here on give their windowed blocks, too
+    [[nodiscard]] uint32_t cached_tokens() const {
+      return static_cast<uint32_t>(nodes.size()) * kBlockTokens + copy_tokens;
+    }
   };
 
   [[nodiscard]] Match match_prefix(const KvReserve& request) const;
+  // The rest of a prefix whose `nodes` are known: a claimed block, or one that begins alike.
+  void match_rest(const KvReserve& request, uint32_t limit, RadixNode* node, Match& match) const;
+  void lock_match(const Match& match);
+  void unlock_match(const Match& match);
+  void drop_copy(Match& match);
   // Answers, or returns the node to wait for.
   RadixNode* try_reserve(const KvReserve& request, std::vector<KvReply>& out);
   void grant(const KvReserve& request, const Match& match, Sequence& sequence,
@@ -104,6 +129,22 @@ class KvCacheManagerCore {
   void drop_entry(SequenceId id, const Entry& entry);
   void unlock_copy_source(Sequence& sequence);
   void forget_deferred(SequenceId id);
+
+  // kv_cache_manager_window.cc; with window_ only.
+  void cut_to_window(Match& match) const;
+  void grant_window(const KvReserve& request, const Match& match, Sequence& sequence,
+                    KvReserved& reply);
+  // Gives up what no row after `computed` sees, and hands out what that makes room for.
+  void advance_window(SequenceId id, Sequence& sequence, uint32_t computed,
+                      std::vector<KvReply>& out);
+  void fill_window(SequenceId id, Sequence& sequence, std::vector<KvReply>& out);
+  void take_window_blocks(SequenceId id, Sequence& sequence);
+  void drop_window_block(Entry& entry, bool left_behind);
+  void drop_window(Sequence& sequence);
+  void lease_window(Sequence& sequence, bool begins);
+  void check_window_sequence(SequenceId id, const Sequence& sequence,
+                             std::vector<uint32_t>& users) const;
+  void check_window() const;
 
   [[nodiscard]] uint32_t available() const;  // free or evictable
   BlockIndex allocate(SequenceId id);
@@ -119,6 +160,7 @@ class KvCacheManagerCore {
   BlockPool pool_;
   RadixTree tree_;
   LruEviction eviction_;
+  std::optional<WindowBlocks> window_;
   std::vector<RadixNode*> cached_nodes_;  // by block; valid while the block is cached
   std::unordered_map<SequenceId, Sequence> sequences_;
   std::vector<Deferred> deferred_;  // first come, first served

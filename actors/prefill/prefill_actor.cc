@@ -43,7 +43,7 @@ caf::behavior prefill(Self* self, const Clock* clock, wire::Outbox* outbox, Serv
 
 PrefillWorker spawn_prefill(caf::actor_system& system, const Clock& clock, wire::Outbox& outbox,
                             ServingMetrics& metrics, PrefillOptions options, Transport& transport,
-                            const KvMemory& kv, const caf::actor& device,
+                            const WorkerKv& kv, const caf::actor& device,
                             const caf::actor& kv_cache_manager) {
   const auto target = std::make_shared<MailTarget>();
   PrefillWorker worker;

@@ -19,11 +19,11 @@ struct PrefillWorker {
 // Spawns the prefill worker. It takes wire::Frame and wire::PeerLost mail, the replies of its
 // device and its KV-cache manager and the atoms of mail_actor.h, ticks by itself, and ends on an
 // exit message. The three are linked: when one dies, so do the others, and the routers miss their
-// heartbeats. All references must outlive the actor; `kv.memory` is registered at the transport.
+// heartbeats. All references must outlive the actor; `kv` is registered at the transport.
 [[nodiscard]] PrefillWorker spawn_prefill(caf::actor_system& system, const Clock& clock,
                                           wire::Outbox& outbox, ServingMetrics& metrics,
                                           PrefillOptions options, Transport& transport,
-                                          const KvMemory& kv, const caf::actor& device,
+                                          const WorkerKv& kv, const caf::actor& device,
                                           const caf::actor& kv_cache_manager);
 
 }  // namespace troupe

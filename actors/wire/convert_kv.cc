@@ -18,6 +18,8 @@ void write(const Reserved& in, schema::Reserved::Builder out) {
   out.setLayers(in.layers);
   out.setBlockBytes(in.block_bytes);
   out.setModel(in.model);
+  out.setWindowLayers(in.window_layers);
+  out.setWindow(in.window);
 }
 
 Reserved read(schema::Reserved::Reader in) {
@@ -34,6 +36,8 @@ Reserved read(schema::Reserved::Reader in) {
   out.layers = in.getLayers();
   out.block_bytes = in.getBlockBytes();
   out.model = in.getModel().cStr();
+  out.window_layers = in.getWindowLayers();
+  out.window = in.getWindow();
   return out;
 }
 

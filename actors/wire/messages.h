@@ -203,6 +203,7 @@ struct Reserved {
   uint32_t layers = 0;
   uint64_t block_bytes = 0;  // of one layer
   std::string model;         // digest
+  uint32_t window_layers = 0, window = 0;
   bool operator==(const Reserved&) const = default;
 };
 

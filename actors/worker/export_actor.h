@@ -25,7 +25,7 @@ namespace troupe {
 
 // An exporter whose reports go to the target.
 [[nodiscard]] inline std::shared_ptr<KvExporter> make_exporter(
-    Transport& transport, const KvMemory& kv, const std::shared_ptr<MailTarget>& target) {
+    Transport& transport, const WorkerKv& kv, const std::shared_ptr<MailTarget>& target) {
   return std::make_shared<KvExporter>(transport, kv, [target](uint64_t landing, Status status) {
     target->send(ExportDone{landing, std::move(status)});
   });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "engine/kv/window.h"
 #include "troupe/transport.h"
 
 namespace troupe {
@@ -44,6 +45,13 @@ Status ExportOrders::check(const wire::Reserved& message) const {
                             std::to_string(extent_.block_bytes) +
                             ": run the same model and data type on both");
   }
+  if (message.window_layers != extent_.window_layers || message.window != extent_.window) {
+    return invalid_argument("the decode worker keeps KV of " +
+                            std::to_string(message.window_layers) + " layers for " +
+                            std::to_string(message.window) + " tokens only, this worker that of " +
+                            std::to_string(extent_.window_layers) + " for " +
+                            std::to_string(extent_.window) + ": run the same version on both");
+  }
   if (message.first_block >= blocks_for(message.tokens.size())) {
     return invalid_argument("an order for blocks from " + std::to_string(message.first_block) +
                             " on has only " + std::to_string(message.tokens.size()) + " tokens");
@@ -69,6 +77,11 @@ void ExportOrders::on_reserved(wire::Reserved message, const Status& unable) {
     destination.layers = message.layers;
     destination.blocks = blocks_for(order.tokens) - order.first_block;
     destination.block_bytes = message.block_bytes;
+    destination.window_layers = message.window_layers;
+    if (message.window_layers > 0) {
+      const uint32_t seen = first_kept_block(order.tokens, message.window);
+      destination.window_first = std::max(seen, order.first_block) - order.first_block;
+    }
     order.destination = std::make_shared<const KvDestination>(std::move(destination));
     order.sequence = SequenceId(next_sequence_++);
     SequenceSpec spec;
@@ -162,10 +175,23 @@ void ExportOrders::add_exports(StepPlan& plan) {
     exported.to = order.destination;
     exported.first = order.next_block - order.first_block;
     exported.blocks.assign(slice.blocks.begin() + order.next_block, slice.blocks.begin() + whole);
+    if (exported.to->window_layers > 0) add_window_export(slice, order, whole, exported);
     metrics_.kv_blocks_exported.Increment(static_cast<double>(exported.blocks.size()));
     order.next_block = whole;
     ++order.exports_in_flight;
   }
+}
+
+// What is still seen behind the order's last token stands until the order's end.
+void ExportOrders::add_window_export(const StepSlice& slice, const Order& order, uint32_t end,
+                                     KvExport& exported) {
+  const uint32_t wanted = order.first_block + exported.to->window_first;
+  const uint32_t first = std::max(order.next_block, wanted);
+  if (first >= end) return;
+  TROUPE_ASSERT(first >= slice.window_first, slice.sequence, first, slice.window_first);
+  exported.window_first = first - order.first_block;
+  exported.window_blocks.assign(slice.window_blocks.begin() + (first - slice.window_first),
+                                slice.window_blocks.begin() + (end - slice.window_first));
 }
 
 void ExportOrders::on_emission(const Emission& emission) {

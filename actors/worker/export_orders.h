@@ -23,6 +23,9 @@ struct KvExtent {
   uint32_t layers = 0;
   uint64_t block_bytes = 0;  // of one layer
   std::string model;         // digest; KV of another one means nothing here
+  // Layers with a window that have blocks of their own, besides `layers`, and the window in tokens.
+  uint32_t window_layers = 0;
+  uint32_t window = 0;
 };
 
 // Part of a worker's core, whose scheduler it uses; after each call the core does what follows from
@@ -79,6 +82,9 @@ class ExportOrders {
   using Orders = std::map<uint64_t, Order>;  // by landing
 
   [[nodiscard]] Status check(const wire::Reserved& message) const;
+  // The windowed blocks that go with what `exported` has, blocks [next_block, end) of the sequence.
+  static void add_window_export(const StepSlice& slice, const Order& order, uint32_t end,
+                                KvExport& exported);
   void refuse(const wire::Reserved& message, Status status);
   // Tells the decode worker, once, and gives the order up.
   void fail(Orders::iterator order, Status status);

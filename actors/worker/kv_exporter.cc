@@ -14,16 +14,17 @@ struct KvExporter::Flight {
   Status failed;
 };
 
-KvExporter::KvExporter(Transport& transport, const KvMemory& kv, Exported exported)
+KvExporter::KvExporter(Transport& transport, const WorkerKv& kv, Exported exported)
     : transport_(transport), kv_(kv), exported_(std::move(exported)) {}
 
 void KvExporter::on_layer_stored(const StepPlan& plan, uint32_t layer) {
-  TROUPE_ASSERT(layer < kv_.layers, layer);
+  TROUPE_ASSERT(layer < kv_.layers(), layer);
   if (layer == 0) {
     flights_.clear();
-    for (size_t i = 0; i < plan.exports.size(); ++i) {
+    for (const KvExport& exported : plan.exports) {
       flights_.push_back(std::make_shared<Flight>());
-      flights_.back()->layers_left = kv_.layers;
+      flights_.back()->layers_left =
+          kv_.all.layers + (exported.window_blocks.empty() ? 0 : kv_.windowed.layers);
     }
   }
   TROUPE_ASSERT(flights_.size() == plan.exports.size(), plan.number, layer);
@@ -35,12 +36,20 @@ void KvExporter::on_layer_stored(const StepPlan& plan, uint32_t layer) {
 void KvExporter::move_layer(const KvExport& exported, uint32_t layer,
                             const std::shared_ptr<Flight>& flight) {
   const KvDestination& to = *exported.to;
-  TROUPE_ASSERT(to.layers == kv_.layers && to.block_bytes == kv_.block_bytes, to.layers);
-  TROUPE_ASSERT(exported.first + exported.blocks.size() <= to.blocks, exported.first, to.blocks);
+  const bool windowed = kv_.in_windowed(layer);
+  const KvMemory& pool = windowed ? kv_.windowed : kv_.all;
+  const uint32_t place = kv_.place(layer);
+  const std::vector<BlockIndex>& blocks = windowed ? exported.window_blocks : exported.blocks;
+  if (blocks.empty()) return;
+  const uint32_t first = windowed ? exported.window_first : exported.first;
+  TROUPE_ASSERT(to.layers == kv_.all.layers && to.window_layers == kv_.windowed.layers, to.layers);
+  TROUPE_ASSERT(to.block_bytes == pool.block_bytes, to.block_bytes, pool.block_bytes);
+  TROUPE_ASSERT(first + blocks.size() <= to.blocks && (!windowed || first >= to.window_first),
+                first, to.blocks, to.window_first);
   BulkPart part;
-  part.offset = (uint64_t{layer} * to.blocks + exported.first) * to.block_bytes;
-  part.pieces.reserve(exported.blocks.size());
-  for (const BlockIndex block : exported.blocks) part.pieces.emplace_back(kv_.at(layer, block));
+  part.offset = windowed ? to.window_offset(place, first) : to.offset(place, first);
+  part.pieces.reserve(blocks.size());
+  for (const BlockIndex block : blocks) part.pieces.emplace_back(pool.at(place, block));
   transport_.move(to.node, to.ticket, TrafficClass::kBulk, std::move(part),
                   [this, flight, landing = to.ticket.landing](Status status) {
                     {

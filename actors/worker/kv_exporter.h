@@ -22,8 +22,8 @@ class KvExporter final : public LayerListener {
   using Exported = std::function<void(uint64_t landing, Status status)>;
 
   // `transport` must outlive this object and ends, or drops, what is under way before this object
-  // is destroyed. `kv.memory` is registered there.
-  KvExporter(Transport& transport, const KvMemory& kv, Exported exported);
+  // is destroyed. `kv` is registered there.
+  KvExporter(Transport& transport, const WorkerKv& kv, Exported exported);
 
   void on_layer_stored(const StepPlan& plan, uint32_t layer) override;
 
@@ -32,7 +32,7 @@ class KvExporter final : public LayerListener {
   void move_layer(const KvExport& exported, uint32_t layer, const std::shared_ptr<Flight>& flight);
 
   Transport& transport_;
-  const KvMemory kv_;
+  const WorkerKv kv_;
   const Exported exported_;
   std::vector<std::shared_ptr<Flight>> flights_;  // of the current plan's exports
 };

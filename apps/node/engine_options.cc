@@ -22,6 +22,10 @@ void add_compute_settings(Settings& settings, EngineOptions& options) {
   settings.add({.name = "kv-blocks",
                 .help = "KV blocks of 16 tokens; overrides kv-memory-mib; 0: as that says"},
                &options.kv_blocks);
+  settings.add({.name = "kv-window-blocks",
+                .help = "KV blocks of layers with a sliding window; more where many sequences are "
+                        "short; 0: in proportion"},
+               &options.kv_window_blocks);
   settings.add(
       {.name = "context-length", .help = "Tokens of prompt and output together; 0: the model's"},
       &options.context_tokens);

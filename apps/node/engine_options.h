@@ -20,6 +20,7 @@ struct EngineOptions {
   uint64_t kv_memory_mib = 0;         // 0: a quarter of the available memory, at most 4 GiB …
   uint32_t kv_memory_parts = 1;       // … divided by this: the models of one process
   uint32_t kv_blocks = 0;             // overrides kv_memory_mib
+  uint32_t kv_window_blocks = 0;      // of layers with a window; 0: in proportion, kv_pool_sizes.h
   uint32_t context_tokens = 0;        // 0: the model's
   uint32_t step_tokens_max = kStepTokensDefault;
   uint32_t running_max = kRunningSequencesMax;

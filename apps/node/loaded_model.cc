@@ -106,49 +106,79 @@ Status LoadedModel::upload(const EngineOptions& options) {
   return file_->check_unchanged();
 }
 
+Result<uint64_t> LoadedModel::memory_for_pools(const EngineOptions& options) {
+  if (options.kv_memory_mib != 0) return options.kv_memory_mib * kMiB;
+  TROUPE_ASSIGN_OR_RETURN(const uint64_t available, available_memory_bytes());
+  return std::min(available / kDefaultKvShare, kDefaultKvBytesMax) /
+         std::max(1U, options.kv_memory_parts);
+}
+
 Status LoadedModel::size_pool(const EngineOptions& options) {
-  const uint64_t block = Executor::block_bytes(description_->config);
-  uint64_t pool = options.kv_blocks * block;
-  const auto available = available_memory_bytes();
-  if (options.kv_blocks == 0) {
-    pool = options.kv_memory_mib * kMiB;
-    if (pool == 0) {
-      TROUPE_RETURN_IF_ERROR(available.ok() ? ok_status() : available.status());
-      pool = std::min(available.value() / kDefaultKvShare, kDefaultKvBytesMax) /
-             std::max(1U, options.kv_memory_parts);
-    }
+  TROUPE_RETURN_IF_ERROR(choose_context(options));
+  const ModelConfig& config = description_->config;
+  const uint64_t layer = Executor::layer_block_bytes(config);
+  const uint64_t block = config.layers * layer;
+  const uint32_t windowed = config.windowed_layers();
+  const KvPoolNeeds needs{.block_bytes = (config.layers - windowed) * layer,
+                          .window_block_bytes = windowed * layer,
+                          .window = config.window,
+                          .context_tokens = context_tokens_,
+                          .step_tokens_max = options.step_tokens_max,
+                          .window_blocks = options.kv_window_blocks};
+  // A model of windowed layers alone has no others to keep blocks for.
+  const bool is_apart = windowed > 0 && windowed < config.layers;
+  uint64_t bytes = 0;
+  if (options.kv_blocks != 0) {
+    pools_.blocks = std::min(options.kv_blocks, UINT32_MAX / kBlockTokens);
+    if (is_apart) pools_.window_blocks = window_blocks_for(pools_.blocks, needs);
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(bytes, memory_for_pools(options));
+    if (is_apart)
+      pools_ = kv_pool_sizes(bytes, needs);
+    else
+      pools_.blocks =
+          static_cast<uint32_t>(std::min<uint64_t>(bytes / block, UINT32_MAX / kBlockTokens));
   }
-  if (available.ok() && pool > available.value()) {
-    return {StatusCode::kResourceExhausted,
-            "the KV pool would take " + mib(pool) + ", but only " + mib(available.value()) +
-                " of memory are available; lower --kv-memory or --kv-blocks"};
-  }
-  const uint64_t blocks = pool / block;
-  if (blocks == 0) {
-    return {StatusCode::kResourceExhausted, "the KV pool of " + mib(pool) +
+  if (pools_.blocks == 0) {
+    return {StatusCode::kResourceExhausted, "the KV pool of " + mib(bytes) +
                                                 " holds not even one block of " + mib(block) +
                                                 "; raise --kv-memory or free memory"};
   }
-  kv_blocks_ = static_cast<uint32_t>(std::min<uint64_t>(blocks, UINT32_MAX / kBlockTokens));
+  pool_bytes_ =
+      is_apart ? pools_.blocks * needs.block_bytes + pools_.window_blocks * needs.window_block_bytes
+               : pools_.blocks * block;
+  const auto available = available_memory_bytes();
+  if (available.ok() && pool_bytes_ > available.value()) {
+    return {StatusCode::kResourceExhausted,
+            "the KV pool would take " + mib(pool_bytes_) + ", but only " + mib(available.value()) +
+                " of memory are available; lower --kv-memory or --kv-blocks"};
+  }
+  context_tokens_ = std::min(context_tokens_, pools_.blocks * kBlockTokens);
+  return ok_status();
+}
+
+Status LoadedModel::choose_context(const EngineOptions& options) {
   context_tokens_ = description_->config.context_length;
   if (options.context_tokens > context_tokens_) {
     return invalid_argument("--context-length " + std::to_string(options.context_tokens) +
                             " exceeds the model's " + std::to_string(context_tokens_));
   }
   if (options.context_tokens != 0) context_tokens_ = options.context_tokens;
-  context_tokens_ = std::min(context_tokens_, kv_blocks_ * kBlockTokens);
   return ok_status();
 }
 
 Status LoadedModel::make_executor(const EngineOptions& options, const Clock& clock) {
   ExecutorLimits limits;
   limits.step_tokens_max = options.step_tokens_max;
-  limits.kv_blocks = kv_blocks_;
+  limits.kv_blocks = pools_.blocks;
+  limits.kv_window_blocks = pools_.window_blocks;
   sampler_ = std::make_unique<Sampler>(description_->config.vocab, tokenizer_->end_tokens());
   TROUPE_ASSIGN_OR_RETURN(executor_, Executor::make(*backend_, *model_, *sampler_, clock, limits));
   hasher_ = std::make_unique<Xxh3BlockHasher>(entropy_u64());
   KvCacheManagerOptions manager;
-  manager.blocks = kv_blocks_;
+  manager.blocks = pools_.blocks;
+  manager.window = description_->config.window;
+  manager.window_blocks = pools_.window_blocks;
   kv_cache_manager_ = std::make_unique<KvCacheManagerCore>(manager, *hasher_);
   return ok_status();
 }
@@ -157,10 +187,34 @@ std::string LoadedModel::name() const {
   return std::filesystem::path(file_->name()).stem().string();
 }
 
-KvMemory LoadedModel::kv_memory() const {
-  const KvLayout layout = backend_->kv_layout(executor_->kv());
-  return {backend_->kv_memory(executor_->kv()), description_->config.layers, kv_blocks_,
-          layout.layer_bytes, layout.block_bytes};
+void LoadedModel::describe_pools(SchedulerOptions& scheduler) const {
+  scheduler.blocks_total = pools_.blocks;
+  scheduler.window = description_->config.window;
+  scheduler.window_blocks_total = pools_.window_blocks;
+}
+
+WorkerKv LoadedModel::kv_memory() const {
+  const ModelConfig& config = description_->config;
+  const auto pool = [this](KvHandle kv, uint32_t layers, uint32_t blocks) {
+    const KvLayout layout = backend_->kv_layout(kv);
+    return KvMemory{backend_->kv_memory(kv), layers, blocks, layout.layer_bytes,
+                    layout.block_bytes};
+  };
+  const DecoderKv& kv = executor_->kv();
+  if (pools_.window_blocks == 0)
+    return {.all = pool(kv.all, config.layers, pools_.blocks), .windowed = {}, .is_windowed = {}};
+  const uint32_t windowed = config.windowed_layers();
+  WorkerKv memory{.all = pool(kv.all, config.layers - windowed, pools_.blocks),
+                  .windowed = pool(kv.windowed, windowed, pools_.window_blocks),
+                  .window = config.window,
+                  .is_windowed = {}};
+  for (uint32_t l = 0; l < config.layers; ++l) memory.is_windowed.push_back(config.windowed(l));
+  return memory;
+}
+
+KvExtent LoadedModel::kv_extent() const {
+  const WorkerKv kv = kv_memory();
+  return {kv.all.layers, kv.all.block_bytes, digest_, kv.windowed.layers, kv.window};
 }
 
 Result<std::shared_ptr<const GrammarVocabulary>> LoadedModel::make_grammar_vocabulary() const {
@@ -171,9 +225,12 @@ std::string LoadedModel::summary() const {
   std::ostringstream out;
   out << description_->config.architecture << " model of " << description_->config.layers
       << " layers on " << backend_->description() << "; weights " << mib(backend_->weight_bytes())
-      << ", KV pool " << kv_blocks_ << " blocks of " << kBlockTokens << " tokens ("
-      << mib(kv_blocks_ * Executor::block_bytes(description_->config)) << "), context "
-      << context_tokens_ << " tokens";
+      << ", KV pool " << pools_.blocks << " blocks of " << kBlockTokens << " tokens";
+  if (pools_.window_blocks > 0) {
+    out << " and " << pools_.window_blocks << " for the " << description_->config.windowed_layers()
+        << " windowed layers, which see " << description_->config.window << " tokens";
+  }
+  out << " (" << mib(pool_bytes_) << "), context " << context_tokens_ << " tokens";
   return out.str();
 }
 

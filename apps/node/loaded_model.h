@@ -10,8 +10,10 @@
 #include <string>
 
 #include "actors/kv_cache_manager/kv_cache_manager_core.h"
+#include "actors/worker/export_orders.h"
 #include "actors/worker/kv_memory.h"
 #include "apps/node/engine_options.h"
+#include "apps/node/kv_pool_sizes.h"
 #include "base/clock.h"
 #include "engine/backend/backend.h"
 #include "engine/grammar/grammar_compiler.h"
@@ -20,6 +22,7 @@
 #include "engine/model/gguf_file.h"
 #include "engine/model/model_config.h"
 #include "engine/sample/sampler.h"
+#include "engine/schedule/scheduler.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "kernels/cpu/isa.h"
 
@@ -44,7 +47,8 @@ class LoadedModel final {
   [[nodiscard]] const GgufFile& file() const { return *file_; }
   [[nodiscard]] Executor& executor() { return *executor_; }
   [[nodiscard]] KvCacheManagerCore& kv_cache_manager() { return *kv_cache_manager_; }
-  [[nodiscard]] uint32_t kv_blocks() const { return kv_blocks_; }
+  // What the pools of KV blocks say to whoever plans with them.
+  void describe_pools(SchedulerOptions& scheduler) const;
   // Of a sequence, prompt and output: the model's or, where smaller, what was asked for or fits the
   // pool.
   [[nodiscard]] uint32_t context_tokens() const { return context_tokens_; }
@@ -55,8 +59,9 @@ class LoadedModel final {
   [[nodiscard]] std::span<const std::byte> header() const { return file_->header(); }
   // Of the file, without folder and ending.
   [[nodiscard]] std::string name() const;
-  // The pool's memory, as transfers see it.
-  [[nodiscard]] KvMemory kv_memory() const;
+  // The pools' memory, as transfers see it, to be registered; and what it is like.
+  [[nodiscard]] WorkerKv kv_memory() const;
+  [[nodiscard]] KvExtent kv_extent() const;
   // For spawn_decode(); called with this object alive.
   [[nodiscard]] Result<std::shared_ptr<const GrammarVocabulary>> make_grammar_vocabulary() const;
   // One line for the log: model, device, memory.
@@ -67,6 +72,8 @@ class LoadedModel final {
   [[nodiscard]] Status open(const EngineOptions& options);
   [[nodiscard]] Status upload(const EngineOptions& options);
   [[nodiscard]] Status size_pool(const EngineOptions& options);
+  [[nodiscard]] Status choose_context(const EngineOptions& options);
+  [[nodiscard]] static Result<uint64_t> memory_for_pools(const EngineOptions& options);
   [[nodiscard]] Status make_executor(const EngineOptions& options, const Clock& clock);
 
   // In the order of their dependence: destruction runs backwards.
@@ -78,7 +85,8 @@ class LoadedModel final {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<DecoderModel> model_;
-  uint32_t kv_blocks_ = 0;
+  KvPoolSizes pools_;  // window_blocks is 0 where all layers share one
+  uint64_t pool_bytes_ = 0;
   uint32_t context_tokens_ = 0;
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Executor> executor_;

@@ -58,7 +58,7 @@ WorkerIdentity WorkerParts::identity(const Node& node, const WorkerOptions& opti
 
 SchedulerOptions WorkerParts::scheduler(const EngineOptions& options) const {
   SchedulerOptions scheduler;
-  scheduler.blocks_total = loaded_.kv_blocks();
+  loaded_.describe_pools(scheduler);
   scheduler.context_tokens = loaded_.context_tokens();
   scheduler.end_tokens = loaded_.tokenizer().end_tokens();
   scheduler.step_tokens_max = options.step_tokens_max;
@@ -73,7 +73,7 @@ caf::actor WorkerParts::spawn_decode_worker(Node& node, const WorkerOptions& opt
   decode.scheduler = scheduler(options.engine);
   WorkerBulk bulk;
   bulk.kv = loaded_.kv_memory();
-  decode.kv = {bulk.kv.layers, bulk.kv.block_bytes, loaded_.digest()};
+  decode.kv = loaded_.kv_extent();
   if (options.role == wire::Role::kDecode) bulk.transport = &node.transport();
   DecodeWorker worker = spawn_decode(
       node.system(), clock_, node.outbox(), metrics_, std::move(decode), bulk,
@@ -90,12 +90,11 @@ caf::actor WorkerParts::spawn_prefill_worker(Node& node, const WorkerOptions& op
   PrefillOptions prefill;
   prefill.identity = identity(node, options);
   prefill.scheduler = scheduler(options.engine);
-  const KvMemory kv = loaded_.kv_memory();
-  prefill.kv = {kv.layers, kv.block_bytes, loaded_.digest()};
-  PrefillWorker worker =
-      spawn_prefill(node.system(), clock_, node.outbox(), metrics_, std::move(prefill),
-                    node.transport(), kv, spawn_device(node.system(), loaded_.executor()),
-                    spawn_kv_cache_manager(node.system(), loaded_.kv_cache_manager(), metrics_));
+  prefill.kv = loaded_.kv_extent();
+  PrefillWorker worker = spawn_prefill(
+      node.system(), clock_, node.outbox(), metrics_, std::move(prefill), node.transport(),
+      loaded_.kv_memory(), spawn_device(node.system(), loaded_.executor()),
+      spawn_kv_cache_manager(node.system(), loaded_.kv_cache_manager(), metrics_));
   exporter_ = std::move(worker.exporter);
   loaded_.executor().set_layer_listener(exporter_.get());
   return worker.actor;
@@ -103,8 +102,12 @@ caf::actor WorkerParts::spawn_prefill_worker(Node& node, const WorkerOptions& op
 
 Result<caf::actor> WorkerParts::start(Node& node, const WorkerOptions& options) {
   TROUPE_ASSERT(!teller_, options.routers.size());
-  if (options.role != wire::Role::kMixed)
-    TROUPE_RETURN_IF_ERROR(node.transport().register_memory(loaded_.kv_memory().memory));
+  if (options.role != wire::Role::kMixed) {
+    const WorkerKv kv = loaded_.kv_memory();
+    TROUPE_RETURN_IF_ERROR(node.transport().register_memory(kv.all.memory));
+    if (kv.windowed.layers > 0)
+      TROUPE_RETURN_IF_ERROR(node.transport().register_memory(kv.windowed.memory));
+  }
   teller_ = std::make_shared<ModelTeller>(node.outbox(), loaded_, options.served_names);
   TROUPE_RETURN_IF_ERROR(node.bind(kModelEndpoint, *teller_));
   caf::actor actor = options.role == wire::Role::kPrefill ? spawn_prefill_worker(node, options)

@@ -93,7 +93,7 @@ Status LocalCluster::spawn_worker(const EngineOptions& options, const LocalModel
   decode.identity.model_name = model.name;
   decode.identity.context_tokens = loaded.context_tokens();
   decode.identity.routers = {kRouterEndpoint};
-  decode.scheduler.blocks_total = loaded.kv_blocks();
+  loaded.describe_pools(decode.scheduler);
   decode.scheduler.context_tokens = loaded.context_tokens();
   decode.scheduler.end_tokens = loaded.tokenizer().end_tokens();
   decode.scheduler.step_tokens_max = options.step_tokens_max;

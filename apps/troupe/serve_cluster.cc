@@ -135,6 +135,7 @@ class LocalProcesses {
     add("--cpu-features", engine.cpu_features);
     add("--kv-memory-mib", std::to_string(engine.kv_memory_mib));
     add("--kv-blocks", std::to_string(engine.kv_blocks));
+    add("--kv-window-blocks", std::to_string(engine.kv_window_blocks));
     add("--context-length", std::to_string(engine.context_tokens));
     add("--max-step-tokens", std::to_string(engine.step_tokens_max));
     add("--max-running", std::to_string(engine.running_max));

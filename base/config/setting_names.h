@@ -36,6 +36,7 @@ inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "json",
     "kv-blocks",
     "kv-memory-mib",
+    "kv-window-blocks",
     "max-concurrency",
     "max-connections",
     "max-requests",

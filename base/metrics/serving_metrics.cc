@@ -25,6 +25,11 @@ const Buckets kStepTokens = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 
 const Buckets kChoices = {1, 2, 5, 10, 20};
 
 constexpr const char* kModelLabel = "model_name";
+constexpr const char* kBlocksTotalHelp = "KV blocks of the pool.";
+constexpr const char* kBlocksFreeHelp = "KV blocks without content.";
+constexpr const char* kBlocksCachedHelp = "KV blocks that no sequence holds, kept as prefix cache.";
+constexpr const char* kBlocksHeldHelp = "KV blocks that sequences hold.";
+constexpr const char* kBlocksLeasedHelp = "KV blocks that a transfer may write.";
 constexpr const char* kImportsHelp =
     "Prompts whose KV came from another worker, whole or cut short.";
 constexpr const char* kExportsHelp =
@@ -40,12 +45,11 @@ ServingMetrics::ServingMetrics(const std::string& model_name)
       requests_waiting(gauge("vllm:num_requests_waiting", "Sequences that wait to be admitted.")),
       kv_cache_usage(gauge("vllm:kv_cache_usage_perc",
                            "Share of the KV blocks that sequences hold; 1 means all.")),
-      kv_blocks_total(gauge("troupe_kv_blocks_total", "KV blocks of the pool.")),
-      kv_blocks_free(gauge("troupe_kv_blocks_free", "KV blocks without content.")),
-      kv_blocks_cached(gauge("troupe_kv_blocks_cached",
-                             "KV blocks that no sequence holds, kept as prefix cache.")),
-      kv_blocks_held(gauge("troupe_kv_blocks_held", "KV blocks that sequences hold.")),
-      kv_blocks_leased(gauge("troupe_kv_blocks_leased", "KV blocks that a transfer may write.")),
+      kv_blocks_total(gauge("troupe_kv_blocks_total", kBlocksTotalHelp)),
+      kv_blocks_free(gauge("troupe_kv_blocks_free", kBlocksFreeHelp)),
+      kv_blocks_cached(gauge("troupe_kv_blocks_cached", kBlocksCachedHelp)),
+      kv_blocks_held(gauge("troupe_kv_blocks_held", kBlocksHeldHelp)),
+      kv_blocks_leased(gauge("troupe_kv_blocks_leased", kBlocksLeasedHelp)),
       prefix_cache_queries(counter("vllm:prefix_cache_queries_total",
                                    "Prompt tokens looked up in the prefix cache.")),
       prefix_cache_hits(
@@ -55,8 +59,8 @@ ServingMetrics::ServingMetrics(const std::string& model_name)
       spec_drafts(counter("vllm:spec_decode_num_drafts_total",
                           "Times that a sequence's next tokens were guessed.")),
       spec_draft_tokens(counter("vllm:spec_decode_num_draft_tokens_total", "Tokens guessed.")),
-      spec_accepted_tokens(counter("vllm:spec_decode_num_accepted_tokens_total",
-                                   "Guessed tokens that were right.")),
+      spec_accepted_tokens(
+          counter("vllm:spec_decode_num_accepted_tokens_total", "Guessed tokens that were right.")),
       iteration_tokens(
           histogram("vllm:iteration_tokens_total", "Tokens computed in one step.", kStepTokens)),
       kv_imports_whole(counter("troupe_kv_imports_total", kImportsHelp, {{"result", "whole"}})),
@@ -141,8 +145,21 @@ std::string ServingMetrics::serialize() const {
   return prometheus::TextSerializer().Serialize(collect());
 }
 
-prometheus::Gauge& ServingMetrics::gauge(const std::string& name, const std::string& help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry_).Add(labels_);
+ServingMetrics::KvGauges ServingMetrics::window_kv() {
+  const auto add = [this](const char* name, const char* help) -> prometheus::Gauge& {
+    return gauge(name, help, {{"group", "window"}});
+  };
+  return {add("troupe_kv_blocks_total", kBlocksTotalHelp),
+          add("troupe_kv_blocks_free", kBlocksFreeHelp),
+          add("troupe_kv_blocks_cached", kBlocksCachedHelp),
+          add("troupe_kv_blocks_held", kBlocksHeldHelp),
+          add("troupe_kv_blocks_leased", kBlocksLeasedHelp)};
+}
+
+prometheus::Gauge& ServingMetrics::gauge(const std::string& name, const std::string& help,
+                                         std::map<std::string, std::string> extra) {
+  extra.insert(labels_.begin(), labels_.end());
+  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry_).Add(extra);
 }
 
 prometheus::Counter& ServingMetrics::counter(const std::string& name, const std::string& help,

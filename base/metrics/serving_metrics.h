@@ -30,6 +30,14 @@ class ServingMetrics final {
   // For a process that learns only later what model it serves. Thread-safe.
   void set_model_name(const std::string& model_name);
 
+  // Of the windowed layers' own KV blocks: the gauges of the same names, with a label
+  // `group="window"`. Registered with the first call, so that only who has such blocks shows any.
+  // Thread-safe.
+  struct KvGauges {
+    prometheus::Gauge &total, &free, &cached, &held, &leased;
+  };
+  [[nodiscard]] KvGauges window_kv();
+
   // The samples with all their labels, in an order that is the same for every object. Thread-safe.
   [[nodiscard]] std::vector<prometheus::MetricFamily> collect() const;
   // Prometheus text format. Thread-safe.
@@ -42,7 +50,8 @@ class ServingMetrics final {
   // Shared by shape of prometheus-cpp's interface; nobody else keeps it.
   std::shared_ptr<prometheus::Registry> registry_;
 
-  prometheus::Gauge& gauge(const std::string& name, const std::string& help);
+  prometheus::Gauge& gauge(const std::string& name, const std::string& help,
+                           std::map<std::string, std::string> extra = {});
   prometheus::Counter& counter(const std::string& name, const std::string& help,
                                std::map<std::string, std::string> extra = {});
   prometheus::Histogram& histogram(const std::string& name, const std::string& help,

@@ -92,6 +92,8 @@ struct KvShape {
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t blocks = 0;  // of kBlockTokens tokens each
+  // Its layers have a window and blocks of their own: a batch's slices name them apart.
+  bool windowed = false;
 };
 
 // Where KV lies in its buffer: `[layer][block][K|V][kv_head][...]`. A layer of a block is one
@@ -119,6 +121,10 @@ struct BatchSlice {
   uint32_t rows = 0;
   uint32_t position = 0;               // of its first row in the sequence
   std::span<const BlockIndex> blocks;  // block i holds positions [16 i, 16 i + 16)
+  // For pools with KvShape::windowed: from block number window_first on. No row sees anything
+  // before it, as far as the layers of such a pool are concerned.
+  uint32_t window_first = 0;
+  std::span<const BlockIndex> window_blocks = {};
 };
 
 // The rows of one forward pass. Slices tile the rows in order, without gaps.
@@ -163,7 +169,7 @@ class Backend {
   // Bytes that weights occupy in the backend's own memory so far.
   [[nodiscard]] virtual uint64_t weight_bytes() const = 0;
 
-  // --- KV storage: a pool of blocks for all layers.
+  // --- KV storage: pools of blocks, each for all its layers.
   [[nodiscard]] virtual Result<KvHandle> allocate_kv(const KvShape& shape) = 0;
   [[nodiscard]] virtual KvLayout kv_layout(KvHandle kv) const = 0;
   // The pool's memory, for transfers by a transport: an address of the device's, not to be

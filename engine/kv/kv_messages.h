@@ -45,6 +45,16 @@ struct KvReserve {
   // Refuse unless this many blocks stay available (free or evictable) afterwards: room for those
   // who already run, so that admitting one does not mean preempting another.
   uint32_t spare_blocks = 0;
+
+  // Where windowed layers have blocks of their own (else 0): the most of them that the sequence
+  // holds at once until its cover_tokens are computed, and afterwards. They are promised: the
+  // sequence never has to ask for one, nor is it refused any. A trimmed sequence has none.
+  uint32_t window_blocks = 0;
+  uint32_t window_blocks_later = 0;
+  // When fewer tokens than this are cached, KV of the others, up to `import_tokens`, comes from
+  // elsewhere: then the windowed blocks given are those that are still seen behind it.
+  uint32_t import_below = 0;
+  uint32_t import_tokens = 0;
 };
 
 // Each sequence named shall have at least `blocks` blocks in total. Served in the order of the
@@ -64,7 +74,8 @@ struct KvExtend {
 // replaced if nobody uses it; if it is in use or being computed, this sequence's block and its
 // later ones stay private and go back to the free list at its end. The first commit also ends the
 // protection of the block that a KvReserved::copy reads from, so it is sent after the first step of
-// such a sequence even if no block became full. No answer.
+// such a sequence even if no block became full. Windowed blocks that no row after `computed` sees
+// are given up. Answer: none, or KvWindow.
 struct KvCommit {
   struct Item {
     SequenceId sequence;
@@ -78,6 +89,7 @@ struct KvCommit {
 // Preemption: the sequence gives back its tail blocks and keeps the first `keep_blocks`. Full
 // computed blocks stay in the tree as cached (first to be evicted: the tail), the others become
 // free. The sequence comes back with a KvReserve. No answer.
+// All its windowed blocks go, and with them the promise of more.
 struct KvTrim {
   SequenceId sequence;
   uint32_t keep_blocks = 0;
@@ -118,6 +130,9 @@ struct KvReserved {
   // To be done before the sequence's first step: the last, partial part of cached_tokens. `from`
   // stays untouched until the first KvCommit (or KvTrim, KvRelease) of this sequence.
   std::optional<StepPlan::BlockCopy> copy;
+  // Its windowed blocks: those of blocks number window_first, …
+  uint32_t window_first = 0;
+  std::vector<BlockIndex> window_blocks;
 };
 
 // Not enough blocks now; the sequence holds what it held before. Ask again after giving blocks
@@ -127,6 +142,9 @@ struct KvRefused {
   uint32_t attempt = 1;           // of the KvReserve it answers
   uint32_t blocks_needed = 0;     // beyond those reused, spare_blocks included
   uint32_t blocks_available = 0;  // free or evictable
+  // Of the windowed ones: to be promised, and not promised yet.
+  uint32_t window_needed = 0;
+  uint32_t window_available = 0;
 };
 
 struct KvExtended {
@@ -144,7 +162,26 @@ struct KvExtended {
   std::vector<Refusal> refusals;
 };
 
-using KvReply = std::variant<KvReserved, KvRefused, KvExtended>;
+// More windowed blocks, in place of those that a KvCommit gave up or for blocks that a KvExtend
+// brought. Comes unasked, as soon as there is something to give.
+struct KvWindow {
+  SequenceId sequence;
+  uint32_t first_index = 0;        // blocks[0] is that of the sequence's block number first_index
+  std::vector<BlockIndex> blocks;  // never empty
+};
+
+using KvReply = std::variant<KvReserved, KvRefused, KvExtended, KvWindow>;
+
+// Blocks of one kind. total = free + computing + leased + held + cached.
+struct KvBlockCounts {
+  uint32_t total = 0;
+  uint32_t free = 0;
+  uint32_t computing = 0;
+  uint32_t leased = 0;
+  uint32_t held = 0;
+  uint32_t cached = 0;
+  bool operator==(const KvBlockCounts&) const = default;
+};
 
 // A snapshot for metrics. total = free + computing + leased + held + cached. The others only grow.
 struct KvStats {
@@ -159,6 +196,9 @@ struct KvStats {
   uint64_t prefix_query_tokens = 0;  // prompt tokens looked up by granted first reserves
   uint64_t prefix_hit_tokens = 0;    // of those, found
   uint64_t evictions = 0;            // blocks
+  KvBlockCounts window;              // where windowed layers have blocks of their own
+  uint32_t window_promised = 0;      // of these: what sequences hold or may come to hold
+  uint64_t window_evictions = 0;
   bool operator==(const KvStats&) const = default;
 };
 

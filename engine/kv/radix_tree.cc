@@ -52,14 +52,14 @@ RadixNode* RadixTree::find_child(RadixNode* parent, std::span<const TokenId> tok
   return std::equal(tokens.begin(), tokens.end(), node->tokens.begin()) ? node : nullptr;
 }
 
-RadixTree::PartialMatch RadixTree::find_partial(RadixNode* parent,
-                                                std::span<const TokenId> tokens) const {
+RadixTree::PartialMatch RadixTree::find_partial(RadixNode* parent, std::span<const TokenId> tokens,
+                                                bool needs_window) const {
   const size_t most = std::min<size_t>(tokens.size(), kBlockTokens);
   PartialMatch best;
   uint32_t scanned = 0;
   for (RadixNode* child = parent->first_child; child != nullptr && scanned < kPartialScanMax;
        child = child->next_sibling, ++scanned) {
-    if (child->claimant) continue;
+    if (child->claimant || (needs_window && child->window == kNoBlock)) continue;
     uint32_t same = 0;
     while (same < most && child->tokens[same] == tokens[same]) ++same;
     if (same > best.tokens) best = {.node = child, .tokens = same};

@@ -27,6 +27,11 @@ struct RadixNode {
   RadixNode* parent = nullptr;  // null: a root, the empty prefix of one salt
   std::array<TokenId, kBlockTokens> tokens{};
   BlockIndex block;
+  // KV of the windowed layers, where these have blocks of their own; kNoBlock when it is not there.
+  // Kept by WindowBlocks.
+  BlockIndex window = kNoBlock;
+  bool window_shared = false;       // a second sequence has used it
+  bool window_left_behind = false;  // while unused: which list it is in
   // Set while the content is being computed by this sequence: a promise, not yet a hit.
   std::optional<SequenceId> claimant;
   uint32_t waiters = 0;  // reserves that wait for the claim; kept by the KV-cache manager
@@ -58,12 +63,14 @@ class RadixTree {
   // The child of `parent` with exactly these kBlockTokens tokens, claimed or not; or null.
   [[nodiscard]] RadixNode* find_child(RadixNode* parent, std::span<const TokenId> tokens) const;
   // Of the computed children: one that shares the longest beginning with `tokens` (fewer than 16
-  // may be given), and how long that is. Looks at the kPartialScanMax latest children only.
+  // may be given), and how long that is. Looks at the kPartialScanMax latest children only, and
+  // only at those with a window block where `needs_window`.
   struct PartialMatch {
     RadixNode* node = nullptr;
     uint32_t tokens = 0;
   };
-  [[nodiscard]] PartialMatch find_partial(RadixNode* parent, std::span<const TokenId> tokens) const;
+  [[nodiscard]] PartialMatch find_partial(RadixNode* parent, std::span<const TokenId> tokens,
+                                          bool needs_window = false) const;
 
   // Null when there is such a child already, or when another content has the same identity (then
   // this content is simply not cached).

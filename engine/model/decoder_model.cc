@@ -179,7 +179,7 @@ uint64_t DecoderModel::activation_bytes(const ModelConfig& config, uint32_t rows
   return floats * sizeof(float);
 }
 
-void DecoderModel::forward(const Batch& batch, KvHandle kv, const DecoderActivations& a,
+void DecoderModel::forward(const Batch& batch, const DecoderKv& kv, const DecoderActivations& a,
                            const LayerStored& stored) const {
   const auto rows = static_cast<uint32_t>(batch.tokens.size());
   TROUPE_ASSERT(rows > 0 && rows <= a.rows_max, rows, a.rows_max);
@@ -201,8 +201,8 @@ void DecoderModel::forward(const Batch& batch, KvHandle kv, const DecoderActivat
   }
 }
 
-void DecoderModel::attend(uint32_t index, KvHandle kv, uint32_t rows, const DecoderActivations& a,
-                          const LayerStored& stored) const {
+void DecoderModel::attend(uint32_t index, const DecoderKv& kv, uint32_t rows,
+                          const DecoderActivations& a, const LayerStored& stored) const {
   const Layer& layer = layers_[index];
   const Rows residual{a.residual, 0, rows, config_.width};
   const Rows query{a.query, 0, rows, config_.query_width()};
@@ -219,10 +219,12 @@ void DecoderModel::attend(uint32_t index, KvHandle kv, uint32_t rows, const Deco
     norm_heads(query, layer.query_norm);
     norm_heads(key, layer.key_norm);
   }
-  const AttentionLayer how = attention_layer(index);
-  backend_.rope_and_store(query, key, value, kv, how);
+  const bool is_apart = kv.windowed.value != 0;
+  const KvHandle pool = is_apart && config_.windowed(index) ? kv.windowed : kv.all;
+  const AttentionLayer how = attention_layer(index, is_apart);
+  backend_.rope_and_store(query, key, value, pool, how);
   if (stored) stored(index);
-  backend_.attention(query, kv, how, {a.attended, 0, rows, config_.query_width()});
+  backend_.attention(query, pool, how, {a.attended, 0, rows, config_.query_width()});
 }
 
 void DecoderModel::add_product(LinearHandle weights, Rows in, VectorHandle post_norm,
@@ -243,9 +245,10 @@ void DecoderModel::norm_heads(Rows rows, VectorHandle norm) const {
   backend_.rms_norm(each, norm, config_.rms_epsilon, each);
 }
 
-AttentionLayer DecoderModel::attention_layer(uint32_t index) const {
+// `is_apart`: windowed layers have a pool of their own.
+AttentionLayer DecoderModel::attention_layer(uint32_t index, bool is_apart) const {
   const bool windowed = config_.windowed(index);
-  return {.index = index,
+  return {.index = is_apart ? config_.alike_before(index) : index,
           .rope = windowed ? window_rope_ : rope_,
           .window = windowed ? config_.window : 0,
           .scale = config_.attention_scale};

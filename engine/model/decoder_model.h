@@ -23,6 +23,13 @@ using LoadProgress = std::function<void(uint64_t done_bytes, uint64_t total_byte
 // Called when KV of a layer has been enqueued for storing, in the order of the layers.
 using LayerStored = std::function<void(uint32_t layer)>;
 
+// Where KV of the layers stands: all of it in one pool, or, where `windowed` is not 0, that of the
+// layers with a window in a pool of their own.
+struct DecoderKv {
+  KvHandle all;
+  KvHandle windowed;
+};
+
 // The intermediate rows of one pass, allocated once for `rows_max` rows.
 struct DecoderActivations {
   uint32_t rows_max = 0;
@@ -60,7 +67,7 @@ class DecoderModel {
 
   // Enqueues the pass over `batch` through all layers, storing KV; leaves the rows before the final
   // norm in activations.residual. batch.tokens.size() <= rows_max.
-  void forward(const Batch& batch, KvHandle kv, const DecoderActivations& activations,
+  void forward(const Batch& batch, const DecoderKv& kv, const DecoderActivations& activations,
                const LayerStored& stored = {}) const;
 
   // Enqueues gathering `rows` (indices into the batch's rows of the latest forward()), at most
@@ -83,14 +90,14 @@ class DecoderModel {
   };
 
   // From activations.residual to activations.attended.
-  void attend(uint32_t index, KvHandle kv, uint32_t rows, const DecoderActivations& activations,
-              const LayerStored& stored) const;
+  void attend(uint32_t index, const DecoderKv& kv, uint32_t rows,
+              const DecoderActivations& activations, const LayerStored& stored) const;
   // Adds weights * in to activations.residual, normalised first where there is a norm for it.
   void add_product(LinearHandle weights, Rows in, VectorHandle post_norm,
                    const DecoderActivations& activations) const;
   // Makes the rows' heads, each one a row of its own, of the root mean square that `norm` says.
   void norm_heads(Rows rows, VectorHandle norm) const;
-  [[nodiscard]] AttentionLayer attention_layer(uint32_t index) const;
+  [[nodiscard]] AttentionLayer attention_layer(uint32_t index, bool is_apart) const;
 
   DecoderModel(const ModelConfig& config, Backend& backend) : config_(config), backend_(backend) {}
 

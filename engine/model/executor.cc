@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "engine/grammar/limits.h"
+#include "engine/kv/window.h"
 #include "kernels/ops/ops.h"
 
 namespace troupe {
@@ -45,16 +46,32 @@ Status Executor::allocate() {
       activations_, model_.make_activations(limits_.step_tokens_max, limits_.logits_rows_max));
   TROUPE_ASSIGN_OR_RETURN(
       host_rows_, backend_.allocate(host_rows_bytes(config, limits_), MemoryKind::kHostPinned));
-  TROUPE_ASSIGN_OR_RETURN(kv_, backend_.allocate_kv({.layers = config.layers,
-                                                     .kv_heads = config.kv_heads,
-                                                     .head_dim = config.head_size,
-                                                     .blocks = limits_.kv_blocks}));
+  TROUPE_RETURN_IF_ERROR(allocate_kv());
   tokens_.reserve(limits_.step_tokens_max);
   return ok_status();
 }
 
+Status Executor::allocate_kv() {
+  const ModelConfig& config = model_.config();
+  const bool is_apart = limits_.kv_window_blocks > 0;
+  TROUPE_ASSERT(!is_apart || config.windowed_layers() > 0, limits_.kv_window_blocks);
+  KvShape shape{.layers = config.layers,
+                .kv_heads = config.kv_heads,
+                .head_dim = config.head_size,
+                .blocks = limits_.kv_blocks};
+  if (is_apart) shape.layers -= config.windowed_layers();
+  TROUPE_ASSIGN_OR_RETURN(kv_.all, backend_.allocate_kv(shape));
+  if (!is_apart) return ok_status();
+  shape.layers = config.windowed_layers();
+  shape.blocks = limits_.kv_window_blocks;
+  shape.windowed = true;
+  TROUPE_ASSIGN_OR_RETURN(kv_.windowed, backend_.allocate_kv(shape));
+  return ok_status();
+}
+
 Executor::~Executor() {
-  if (kv_.value != 0) backend_.release(backend_.kv_layout(kv_).buffer);
+  for (const KvHandle kv : {kv_.all, kv_.windowed})
+    if (kv.value != 0) backend_.release(backend_.kv_layout(kv).buffer);
   if (host_rows_.value != 0) backend_.release(host_rows_);
   model_.release(activations_);
 }
@@ -64,9 +81,8 @@ uint64_t Executor::workspace_bytes(const ModelConfig& config, const ExecutorLimi
          host_rows_bytes(config, limits);
 }
 
-uint64_t Executor::block_bytes(const ModelConfig& config) {
-  return uint64_t{2} * sizeof(uint16_t) * kv_head_elements(config.head_size) * config.kv_heads *
-         config.layers;
+uint64_t Executor::layer_block_bytes(const ModelConfig& config) {
+  return uint64_t{2} * sizeof(uint16_t) * kv_head_elements(config.head_size) * config.kv_heads;
 }
 
 Result<StepResult> Executor::execute(const StepPlan& plan) {
@@ -85,7 +101,11 @@ Result<StepResult> Executor::execute(const StepPlan& plan) {
   for (size_t s = 0; s < plan.slices.size(); ++s)
     result.slices[s].sequence = plan.slices[s].sequence;
 
-  for (const StepPlan::BlockCopy& copy : plan.copies) backend_.copy_block(kv_, copy.from, copy.to);
+  for (const StepPlan::BlockCopy& copy : plan.copies) {
+    backend_.copy_block(kv_.all, copy.from, copy.to);
+    if (kv_.windowed.value != 0)
+      backend_.copy_block(kv_.windowed, copy.window_from, copy.window_to);
+  }
   collect_rows(plan);
   if (total > 0) TROUPE_RETURN_IF_ERROR(forward(plan));
   for (size_t first = 0; first < wanted_.size(); first += limits_.logits_rows_max) {
@@ -115,19 +135,38 @@ Status Executor::forward(const StepPlan& plan) {
 }
 
 void Executor::check_plan(const StepPlan& plan) const {
-  for (const StepPlan::BlockCopy& copy : plan.copies)
-    TROUPE_ASSERT(copy.from.value < limits_.kv_blocks && copy.to.value < limits_.kv_blocks &&
-                      copy.from != copy.to,
-                  copy.from, copy.to, limits_.kv_blocks);
+  for (const StepPlan::BlockCopy& copy : plan.copies) check_copy(copy);
   TROUPE_ASSERT(plan.exports.empty() || !plan.slices.empty(), plan.number);
-  std::set<BlockIndex> written;
+  std::set<BlockIndex> written, windows_written;
   for (const StepSlice& slice : plan.slices) {
     check_slice(slice);
     const size_t first = slice.position / kBlockTokens;
     const size_t last = (slice.position + slice.tokens.size() - 1) / kBlockTokens;
-    for (size_t b = first; b <= last; ++b)
+    for (size_t b = first; b <= last; ++b) {
       TROUPE_ASSERT(written.insert(slice.blocks[b]).second, slice.sequence, slice.blocks[b]);
+      if (kv_.windowed.value == 0) continue;
+      const BlockIndex block = slice.window_blocks[b - slice.window_first];
+      TROUPE_ASSERT(windows_written.insert(block).second, slice.sequence, block);
+    }
   }
+}
+
+void Executor::check_copy(const StepPlan::BlockCopy& copy) const {
+  const auto check = [](BlockIndex from, BlockIndex to, uint32_t blocks) {
+    TROUPE_ASSERT(from.value < blocks && to.value < blocks && from != to, from, to, blocks);
+  };
+  check(copy.from, copy.to, limits_.kv_blocks);
+  if (kv_.windowed.value != 0) check(copy.window_from, copy.window_to, limits_.kv_window_blocks);
+}
+
+// They reach from what the first row sees, or before it, to the last block.
+void Executor::check_window_blocks(const StepSlice& slice) const {
+  const uint32_t seen = first_seen_block(slice.position, model_.config().window);
+  TROUPE_ASSERT(slice.window_first <= seen &&
+                    slice.window_first + slice.window_blocks.size() == slice.blocks.size(),
+                slice.sequence, slice.position, slice.window_first, slice.window_blocks.size());
+  for (BlockIndex block : slice.window_blocks)
+    TROUPE_ASSERT(block.value < limits_.kv_window_blocks, slice.sequence, block);
 }
 
 void Executor::check_slice(const StepSlice& slice) const {
@@ -148,6 +187,7 @@ void Executor::check_slice(const StepSlice& slice) const {
   TROUPE_ASSERT(slice.next_token < vocab, slice.sequence, slice.next_token, vocab);
   for (BlockIndex block : slice.blocks)
     TROUPE_ASSERT(block.value < limits_.kv_blocks, slice.sequence, block, limits_.kv_blocks);
+  if (kv_.windowed.value != 0) check_window_blocks(slice);
 }
 
 void Executor::collect_rows(const StepPlan& plan) {
@@ -159,7 +199,8 @@ void Executor::collect_rows(const StepPlan& plan) {
     const StepSlice& slice = plan.slices[s];
     const auto first = static_cast<uint32_t>(tokens_.size());
     const auto rows = static_cast<uint32_t>(slice.tokens.size());
-    slices_.push_back({first, rows, slice.position, slice.blocks});
+    slices_.push_back(
+        {first, rows, slice.position, slice.blocks, slice.window_first, slice.window_blocks});
     tokens_.insert(tokens_.end(), slice.tokens.begin(), slice.tokens.end());
     for (uint32_t r = 0; r < rows; ++r) {
       const TokenId next = r + 1 == rows ? slice.next_token : slice.tokens[r + 1];

@@ -21,6 +21,9 @@ namespace troupe {
 struct ExecutorLimits {
   uint32_t step_tokens_max = 512;  // rows of one forward pass
   uint32_t kv_blocks = 0;          // blocks of the pool; the caller sizes it from memory
+  // Blocks of the layers with a window, where these have a pool of their own; 0: all layers share
+  // one.
+  uint32_t kv_window_blocks = 0;
   // Rows of logits held at once; more are processed in groups. Memory: 4 bytes x vocabulary x this,
   // on the device and again on the host.
   uint32_t logits_rows_max = 32;
@@ -54,9 +57,13 @@ class Executor {
   void set_layer_listener(LayerListener* listener) { layer_listener_ = listener; }
 
   [[nodiscard]] const ExecutorLimits& limits() const { return limits_; }
-  [[nodiscard]] KvHandle kv() const { return kv_; }
+  [[nodiscard]] const ModelConfig& config() const { return model_.config(); }
+  [[nodiscard]] const DecoderKv& kv() const { return kv_; }
   // Bytes of one block over all layers: what a pool of n blocks costs n times of.
-  [[nodiscard]] static uint64_t block_bytes(const ModelConfig& config);
+  [[nodiscard]] static uint64_t block_bytes(const ModelConfig& config) {
+    return config.layers * layer_block_bytes(config);
+  }
+  [[nodiscard]] static uint64_t layer_block_bytes(const ModelConfig& config);
   // Bytes that activations and logits take for these limits, without the KV pool.
   [[nodiscard]] static uint64_t workspace_bytes(const ModelConfig& config,
                                                 const ExecutorLimits& limits);
@@ -81,9 +88,12 @@ class Executor {
   };
 
   [[nodiscard]] Status allocate();
+  [[nodiscard]] Status allocate_kv();
   [[nodiscard]] Status forward(const StepPlan& plan);
   void check_plan(const StepPlan& plan) const;
+  void check_copy(const StepPlan::BlockCopy& copy) const;
   void check_slice(const StepSlice& slice) const;
+  void check_window_blocks(const StepSlice& slice) const;
   void collect_rows(const StepPlan& plan);
   // Logits of wanted_[first, first + count) to the host, then samples and scores from them.
   [[nodiscard]] Status finish_group(const StepPlan& plan, size_t first, size_t count,
@@ -106,7 +116,7 @@ class Executor {
   const ExecutorLimits limits_;
   LayerListener* layer_listener_ = nullptr;
   DecoderActivations activations_;
-  KvHandle kv_;
+  DecoderKv kv_;
   BufferHandle host_rows_;  // of logits, or of the width of the model: logits_rows_max of either
   std::vector<TokenId> tokens_;
   std::vector<BatchSlice> slices_;

@@ -69,6 +69,14 @@ struct ModelConfig {
   [[nodiscard]] bool windowed(uint32_t layer) const {
     return window != 0 && (layer + 1) % global_every != 0;
   }
+  [[nodiscard]] uint32_t windowed_layers() const {
+    return window == 0 ? 0 : layers - layers / global_every;
+  }
+  // How many layers before this one have a window, as it has, or have none.
+  [[nodiscard]] uint32_t alike_before(uint32_t layer) const {
+    if (window == 0) return layer;
+    return windowed(layer) ? layer - layer / global_every : layer / global_every;
+  }
   bool operator==(const ModelConfig&) const = default;
 };
 

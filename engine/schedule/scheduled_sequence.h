@@ -1,6 +1,8 @@
 #pragma once
 // What the scheduler knows of one sequence. Private to the scheduler's own files.
 
+#include <algorithm>
+
 #include "base/assert.h"
 #include "engine/schedule/draft/draft_pace.h"
 #include "engine/schedule/draft/ngram_drafter.h"
@@ -27,6 +29,13 @@ struct Scheduler::Sequence {
   NgramDrafter drafter;  // holds prompt and output as soon as it is first asked
   DraftPace pace;
   std::vector<BlockIndex> blocks;
+  // Where windowed layers have blocks of their own: those of `blocks`, as far as there are some;
+  // entries before window_first, and those that no row to be computed sees, mean nothing.
+  std::vector<BlockIndex> window;
+  uint32_t window_first = 0;
+  bool is_windowed = false;
+  // Tokens known at its admission: when they are computed, it is promised fewer windowed blocks.
+  std::optional<uint32_t> window_settles_at;
   std::optional<StepPlan::BlockCopy> copy;  // to be made in its next step
   bool commit_due = false;                  // the copy's source waits to be let go
   uint32_t reported = 0;                    // tokens that the KV-cache manager knows
@@ -40,6 +49,7 @@ struct Scheduler::Sequence {
   uint32_t passes = 0;                    // later ones admitted since it was refused
 
   bool importing = false;  // a transfer fills its blocks
+  uint32_t imported_blocks = 0;
   uint32_t imported_first_block = 0;
 
   uint32_t scores = 0;  // prompt tokens score_from … scores have been emitted with theirs
@@ -62,9 +72,14 @@ struct Scheduler::Sequence {
     const uint32_t prompt = prompt_tokens();
     return position < prompt ? (*spec.prompt)[position] : output[position - prompt];
   }
-  // Tokens that its blocks can hold.
-  [[nodiscard]] uint32_t capacity() const {
+  // Tokens that its blocks can hold …
+  [[nodiscard]] uint32_t granted() const {
     return static_cast<uint32_t>(blocks.size()) * kBlockTokens;
+  }
+  // … and that those of both kinds can: the windowed ones follow by themselves.
+  [[nodiscard]] uint32_t capacity() const {
+    const size_t whole = is_windowed ? std::min(window.size(), blocks.size()) : blocks.size();
+    return static_cast<uint32_t>(whole) * kBlockTokens;
   }
   // Some prompt token still lacks its score. Until then there is no output.
   [[nodiscard]] bool scoring() const {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "engine/kv/window.h"
 #include "engine/schedule/scheduled_sequence.h"
 
 namespace troupe {
@@ -24,6 +25,7 @@ Scheduler::Scheduler(SchedulerOptions options) : options_(std::move(options)) {
   TROUPE_ASSERT(options_.context_tokens > 0, options_.context_tokens);
   TROUPE_ASSERT(options_.step_tokens_max > 0, options_.step_tokens_max);
   TROUPE_ASSERT(options_.running_max > 0, options_.running_max);
+  TROUPE_ASSERT(!windowed() || options_.window > 0, options_.window_blocks_total);
 }
 
 Scheduler::~Scheduler() = default;
@@ -34,6 +36,15 @@ uint32_t Scheduler::kv_tokens_max(const SequenceSpec& spec) const {
   const uint64_t most = prompt + spec.params->max_tokens;
   if (spec.params->max_tokens == 0) return static_cast<uint32_t>(prompt);
   return static_cast<uint32_t>(std::min<uint64_t>(most, options_.context_tokens) - 1);
+}
+
+uint32_t Scheduler::extend_ahead() const {
+  return std::max(kExtendAheadTokens, options_.guesses_max);
+}
+
+uint32_t Scheduler::window_needed(const SequenceSpec& spec, uint32_t step_tokens) const {
+  const auto all = static_cast<uint32_t>(blocks_for(kv_tokens_max(spec)));
+  return std::min(all, window_blocks_needed(options_.window, step_tokens));
 }
 
 Status Scheduler::check_size(const SequenceSpec& spec) const {
@@ -55,6 +66,15 @@ Status Scheduler::check_size(const SequenceSpec& spec) const {
                 std::to_string(max_tokens) + " need KV blocks for " + std::to_string(needed) +
                 " tokens, this worker has blocks for " + std::to_string(pool) +
                 ": shorten the prompt or lower max_tokens",
+            "max_tokens"};
+  }
+  const uint32_t windowed_blocks = windowed() ? window_needed(spec, extend_ahead()) : 0;
+  if (windowed_blocks > options_.window_blocks_total) {
+    return {StatusCode::kContextLength,
+            "a window of " + std::to_string(options_.window) + " tokens needs " +
+                std::to_string(windowed_blocks) +
+                " KV blocks of windowed layers, this worker has " +
+                std::to_string(options_.window_blocks_total) + ": give it more memory for KV",
             "max_tokens"};
   }
   return ok_status();
@@ -88,6 +108,7 @@ Status Scheduler::add(SequenceSpec spec) {
   const TimePoint aged = spec.arrival + options_.ageing;
   sequence->rank = {spec.deadline ? std::min(*spec.deadline, aged) : aged, next_order_++};
   sequence->scores = spec.params->score_from - 1;
+  sequence->is_windowed = windowed();
   sequence->spec = std::move(spec);
   waiting_.emplace(sequence->rank, sequence.get());
   const SequenceId id = sequence->spec.id;
@@ -157,6 +178,7 @@ void Scheduler::on_kv_reply(const KvReply& reply) {
   if (const auto* reserved = std::get_if<KvReserved>(&reply)) on_kv_reserved(*reserved);
   if (const auto* refused = std::get_if<KvRefused>(&reply)) on_kv_refused(*refused);
   if (const auto* extended = std::get_if<KvExtended>(&reply)) on_kv_extended(*extended);
+  if (const auto* window = std::get_if<KvWindow>(&reply)) on_kv_window(*window);
 }
 
 void Scheduler::on_kv_reserved(const KvReserved& reply) {
@@ -173,6 +195,11 @@ void Scheduler::on_kv_reserved(const KvReserved& reply) {
   running_.emplace(sequence->rank, sequence);
   sequence->state = Sequence::State::kRunning;
   sequence->blocks = reply.blocks;
+  if (windowed()) sequence->window_settles_at = sequence->known();
+  sequence->window_first = reply.window_first;
+  sequence->window.assign(reply.window_first, kNoBlock);
+  sequence->window.insert(sequence->window.end(), reply.window_blocks.begin(),
+                          reply.window_blocks.end());
   sequence->computed = reply.cached_tokens;
   sequence->committed_blocks = reply.cached_tokens / kBlockTokens;
   sequence->copy = reply.copy;
@@ -180,8 +207,9 @@ void Scheduler::on_kv_reserved(const KvReserved& reply) {
   sequence->refused_epoch.reset();
   sequence->passes = 0;
   if (!sequence->cached_tokens) {
+    const bool imports = reply.cached_tokens < import_below(*sequence);
     sequence->cached_tokens = reply.cached_tokens;
-    start_import(*sequence);
+    if (imports) start_import(*sequence);
   }
   for (auto& [rank, waiting] : waiting_) {
     if (rank > sequence->rank) break;
@@ -193,13 +221,28 @@ void Scheduler::on_kv_refused(const KvRefused& reply) {
   Sequence* sequence = find(reply.sequence);
   if (sequence == nullptr || sequence->state != Sequence::State::kReserving) return;
   if (sequence->attempt != reply.attempt) return;
-  TROUPE_ASSERT(reply.blocks_needed > reply.blocks_available, reply.sequence, reply.blocks_needed,
+  const bool is_short = reply.blocks_needed > reply.blocks_available;
+  const bool window_is_short = reply.window_needed > reply.window_available;
+  TROUPE_ASSERT(is_short || window_is_short, reply.sequence, reply.blocks_needed,
                 reply.blocks_available);
   TROUPE_ASSERT(reserves_outstanding_ > 0, reply.sequence);
   --reserves_outstanding_;
   sequence->state = Sequence::State::kWaiting;
   sequence->refused_epoch = sequence->asked_epoch;
-  sequence->blocks_missing = reply.blocks_needed - reply.blocks_available;
+  sequence->blocks_missing = is_short ? reply.blocks_needed - reply.blocks_available : 0;
+}
+
+void Scheduler::on_kv_window(const KvWindow& reply) {
+  Sequence* sequence = find(reply.sequence);
+  // Trimmed meanwhile: that has given the blocks back.
+  if (sequence == nullptr || sequence->state != Sequence::State::kRunning) return;
+  // No row sees what lies between: it was given up at the same time.
+  TROUPE_ASSERT(reply.first_index >= sequence->window.size(), reply.sequence, reply.first_index,
+                sequence->window.size());
+  TROUPE_ASSERT(reply.first_index + reply.blocks.size() <= sequence->blocks.size(), reply.sequence,
+                reply.first_index, reply.blocks.size());
+  sequence->window.resize(reply.first_index, kNoBlock);
+  sequence->window.insert(sequence->window.end(), reply.blocks.begin(), reply.blocks.end());
 }
 
 void Scheduler::on_kv_extended(const KvExtended& reply) {
@@ -363,14 +406,31 @@ void Scheduler::add_commit(Sequence& sequence, KvCommit& commit) {
   sequence.committed_blocks = full;
   // Letting go of the copy's source may make it evictable.
   if (std::exchange(sequence.commit_due, false)) ++give_back_epoch_;
+  if (sequence.window_settles_at && sequence.computed >= *sequence.window_settles_at) {
+    sequence.window_settles_at.reset();
+    ++give_back_epoch_;
+  }
   commit.items.push_back(std::move(item));
 }
 
-// Only after the first reserve: what a preempted sequence lost is computed here.
+uint32_t Scheduler::import_end(const Sequence& sequence) {
+  const uint32_t most = sequence.prompt_tokens() - 1;  // the last one is computed, for its logits
+  const uint32_t there = sequence.spec.import_tokens_max;
+  return there == 0 ? most : std::min(there, most);
+}
+
+// Only for the first reserve: what a preempted sequence lost is computed here.
+uint32_t Scheduler::import_below(const Sequence& sequence) {
+  const uint32_t least = sequence.spec.import_tokens_min;
+  const uint32_t most = sequence.prompt_tokens() - 1;
+  if (least == 0 || sequence.cached_tokens || most < least) return 0;
+  // What is to be had there goes beyond the block that this worker has begun.
+  const auto blocks = static_cast<uint32_t>(blocks_for(import_end(sequence)));
+  return std::min(most - least + 1, blocks * kBlockTokens);
+}
+
 void Scheduler::start_import(Sequence& sequence) {
-  const uint32_t tokens = sequence.prompt_tokens() - 1;  // the last one is computed, for its logits
-  if (sequence.spec.import_tokens_min == 0 || sequence.computed >= tokens) return;
-  if (tokens - sequence.computed < sequence.spec.import_tokens_min) return;
+  const uint32_t tokens = import_end(sequence);
   const uint32_t first = sequence.computed / kBlockTokens;
   // A block that is imported need not be filled by copy.
   if (std::exchange(sequence.copy, std::nullopt)) sequence.commit_due = true;
@@ -378,9 +438,22 @@ void Scheduler::start_import(Sequence& sequence) {
   sequence.importing = true;
   sequence.imported_first_block = first;
   ++stats_.importing;
-  Import import{.sequence = sequence.spec.id, .first_block = first, .blocks = {}, .tokens = tokens};
-  import.blocks.assign(sequence.blocks.begin() + first,
-                       sequence.blocks.begin() + static_cast<ptrdiff_t>(blocks_for(tokens)));
+  Import import{.sequence = sequence.spec.id,
+                .first_block = first,
+                .blocks = {},
+                .tokens = tokens,
+                .window_blocks = {}};
+  const auto end = static_cast<ptrdiff_t>(blocks_for(tokens));
+  import.blocks.assign(sequence.blocks.begin() + first, sequence.blocks.begin() + end);
+  sequence.imported_blocks = static_cast<uint32_t>(import.blocks.size());
+  if (windowed()) {
+    const uint32_t seen = std::max(first, first_kept_block(tokens, options_.window));
+    TROUPE_ASSERT(
+        sequence.window_first <= seen && std::cmp_greater_equal(sequence.window.size(), end),
+        sequence.spec.id, sequence.window_first, sequence.window.size());
+    import.window_first = seen - first;
+    import.window_blocks.assign(sequence.window.begin() + seen, sequence.window.begin() + end);
+  }
   actions_.kv.emplace_back(KvLease{.sequence = sequence.spec.id, .first_block = first});
   actions_.imports.push_back(std::move(import));
 }
@@ -391,10 +464,9 @@ void Scheduler::on_import_ended(SequenceId id, uint32_t blocks, uint32_t cached_
   sequence->importing = false;
   TROUPE_ASSERT(stats_.importing > 0, id);
   --stats_.importing;
-  const uint32_t tokens = sequence->prompt_tokens() - 1;
+  TROUPE_ASSERT(blocks <= sequence->imported_blocks, id, blocks, sequence->imported_blocks);
   const uint32_t end = (sequence->imported_first_block + blocks) * kBlockTokens;
-  TROUPE_ASSERT(sequence->imported_first_block + blocks <= blocks_for(tokens), id, blocks);
-  sequence->computed = std::min(end, tokens);
+  sequence->computed = std::min(end, import_end(*sequence));
   TROUPE_ASSERT(sequence->cached_tokens.has_value(), id);
   sequence->cached_tokens =
       std::max(*sequence->cached_tokens, std::min(cached_tokens, sequence->computed));
@@ -402,7 +474,10 @@ void Scheduler::on_import_ended(SequenceId id, uint32_t blocks, uint32_t cached_
   KvCommit commit;
   add_commit(*sequence, commit);
   if (!commit.items.empty()) actions_.kv.emplace_back(std::move(commit));
-  if (sequence->cancelled) release_and_forget(*sequence);
+  if (sequence->cancelled) return release_and_forget(*sequence);
+  // What comes of the windowed layers is of use for the end of the import alone.
+  if (windowed() && first_seen_block(sequence->computed, options_.window) < sequence->window_first)
+    give_back(*sequence, 0);
 }
 
 void Scheduler::fail_all(const Status& status) {

@@ -36,7 +36,11 @@
 namespace troupe {
 
 struct SchedulerOptions {
-  uint32_t blocks_total = 0;        // of the worker's pool
+  uint32_t blocks_total = 0;  // of the worker's pool
+  // Tokens that a row of the windowed layers sees, and the pool of their own blocks; 0 where they
+  // have none.
+  uint32_t window = 0;
+  uint32_t window_blocks_total = 0;
   uint32_t context_tokens = 0;      // the model's: prompt + output never exceed it
   std::vector<TokenId> end_tokens;  // the model's; they end a sequence unless ignore_eos
   uint32_t step_tokens_max = kStepTokensDefault;
@@ -65,6 +69,7 @@ struct SequenceSpec {
   // all but the last token's: see Import. 0: never. Not together with prompt scores or the mean of
   // the prompt's rows, which need every token's computed here.
   uint32_t import_tokens_min = 0;
+  uint32_t import_tokens_max = 0;  // of the prompt, to have from there; 0: all but the last
   // KV of the whole prompt is computed and nothing sampled. The sequence ends with kLength when
   // that is done, but keeps its blocks, for those who read them, until it is cancelled.
   bool prefill_only = false;
@@ -76,7 +81,11 @@ struct Import {
   SequenceId sequence;
   uint32_t first_block = 0;        // earlier ones are cached here
   std::vector<BlockIndex> blocks;  // of the sequence, from first_block on; the last may be partial
-  uint32_t tokens = 0;             // the prompt without its last token
+  uint32_t tokens = 0;             // of the prompt, at most all but its last
+  // Where windowed layers have blocks of their own: those that are still seen behind `tokens`,
+  // from the window_first-th of `blocks` on.
+  uint32_t window_first = 0;
+  std::vector<BlockIndex> window_blocks;
 };
 
 // What one sequence has to tell its client. At most one per sequence and take_actions().
@@ -140,11 +149,13 @@ class Scheduler {
   void on_kv_reserved(const KvReserved& reply);
   void on_kv_refused(const KvRefused& reply);
   void on_kv_extended(const KvExtended& reply);
-  void on_kv_reply(const KvReply& reply);  // dispatches to the three above
+  void on_kv_window(const KvWindow& reply);
+  void on_kv_reply(const KvReply& reply);  // dispatches to those above
   void on_step_result(StepResult result);
   // An Import is over: its first `blocks` blocks stand, nothing will be written to the others any
-  // more; what is missing is computed here. `cached_tokens`: of the prompt, that the other side did
-  // not have to compute either. Harmless when unknown.
+  // more; what is missing is computed here. So is all of it when windowed blocks are missing that
+  // the rows behind these blocks see: then the sequence waits for admission again. `cached_tokens`:
+  // of the prompt, that the other side did not have to compute either. Harmless when unknown.
   void on_import_ended(SequenceId sequence, uint32_t blocks, uint32_t cached_tokens);
   // The device or the KV-cache manager is gone: every sequence fails with `status`, blocks are
   // released (those of an import when it has ended), the step in flight is forgotten.
@@ -173,6 +184,10 @@ class Scheduler {
 
   [[nodiscard]] Status check_size(const SequenceSpec& spec) const;
   [[nodiscard]] uint32_t kv_tokens_max(const SequenceSpec& spec) const;
+  [[nodiscard]] bool windowed() const { return options_.window_blocks_total > 0; }
+  // Windowed blocks that a sequence holds at most when a step computes so many tokens of it.
+  [[nodiscard]] uint32_t window_needed(const SequenceSpec& spec, uint32_t step_tokens) const;
+  [[nodiscard]] uint32_t extend_ahead() const;
   Sequence* find(SequenceId id);
   Emission& emission_of(Sequence& sequence);
   void drop_emission(SequenceId id);
@@ -190,11 +205,15 @@ class Scheduler {
 
   void relieve_stalls();
   [[nodiscard]] bool is_stuck() const;
-  Sequence* find_victim(const Rank& above);
+  Sequence* find_victim(const Rank& above, bool holds_window = false);
   void preempt(Sequence& victim, uint32_t blocks_missing);
+  void give_back(Sequence& sequence, uint32_t keep);
   void ask_extends();
   void ask_reserves();
   void send_reserve(Sequence& sequence);
+  [[nodiscard]] static uint32_t import_end(const Sequence& sequence);
+  // Of cached tokens; with fewer the rest is imported.
+  [[nodiscard]] static uint32_t import_below(const Sequence& sequence);
   void start_import(Sequence& sequence);
   void plan_step();
   static void add_pooling(const Sequence& sequence, uint32_t end, StepSlice& slice);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "engine/kv/window.h"
 #include "engine/schedule/scheduled_sequence.h"
 #include "engine/schedule/scheduler.h"
 
@@ -33,7 +34,7 @@ Actions Scheduler::take_actions() {
 // once, and if that was not enough (shared blocks do not become free) the refusal leads back here.
 void Scheduler::relieve_stalls() {
   for (const auto& [rank, sequence] : running_) {
-    if (sequence->computed < sequence->capacity()) continue;
+    if (sequence->computed < sequence->granted()) continue;
     if (sequence->refused_epoch != give_back_epoch_) continue;
     if (Sequence* victim = find_victim(rank)) return preempt(*victim, sequence->blocks_missing);
   }
@@ -41,7 +42,9 @@ void Scheduler::relieve_stalls() {
   // Everyone waits for blocks that somebody keeps: the most urgent one gets them.
   for (const auto& [rank, sequence] : waiting_) {
     if (sequence->refused_epoch != give_back_epoch_) continue;
-    if (Sequence* victim = find_victim(rank)) preempt(*victim, sequence->blocks_missing);
+    const bool needs_window = sequence->blocks_missing == 0;
+    if (Sequence* victim = find_victim(rank, needs_window))
+      preempt(*victim, sequence->blocks_missing);
     return;
   }
 }
@@ -49,15 +52,17 @@ void Scheduler::relieve_stalls() {
 bool Scheduler::is_stuck() const {
   if (reserves_outstanding_ > 0 || extends_answered_ < extends_sent_) return false;
   return std::none_of(running_.begin(), running_.end(), [](const auto& entry) {
-    return entry.second->computed < entry.second->capacity();
+    return entry.second->computed < entry.second->granted();
   });
 }
 
 // The least urgent sequence that holds blocks, is less urgent than `above`, and is not waiting for
-// an answer; or null. So the most urgent sequence of all never loses anything.
-Scheduler::Sequence* Scheduler::find_victim(const Rank& above) {
+// an answer; or null. So the most urgent sequence of all never loses anything. Windowed blocks are
+// held by those who run.
+Scheduler::Sequence* Scheduler::find_victim(const Rank& above, bool holds_window) {
   Sequence* victim = nullptr;
   for (const ByRank* home : {&running_, &waiting_}) {
+    if (holds_window && home == &waiting_) break;
     for (auto entry = home->rbegin(); entry != home->rend() && entry->first > above; ++entry) {
       Sequence* candidate = entry->second;
       if (candidate->blocks.empty() || candidate->state == Sequence::State::kReserving) continue;
@@ -71,25 +76,33 @@ Scheduler::Sequence* Scheduler::find_victim(const Rank& above) {
 }
 
 void Scheduler::preempt(Sequence& victim, uint32_t blocks_missing) {
-  TROUPE_ASSERT(victim.in_flight == 0 && blocks_missing > 0, victim.spec.id, victim.in_flight);
+  TROUPE_ASSERT(victim.in_flight == 0, victim.spec.id, victim.in_flight);
   const auto held = static_cast<uint32_t>(victim.blocks.size());
   const uint32_t kept = held > blocks_missing ? held - blocks_missing : 0;
   // Blocks that are not full are of no use later, so all of them go.
   const uint32_t keep = std::min(kept, victim.computed / kBlockTokens);
-  actions_.kv.emplace_back(KvTrim{.sequence = victim.spec.id, .keep_blocks = keep});
+  if (victim.state == Sequence::State::kRunning) {
+    ++victim.preemptions;
+    ++stats_.preemptions;
+  }
+  give_back(victim, keep);
+}
+
+// All but the first `keep` blocks; it waits to be admitted again.
+void Scheduler::give_back(Sequence& sequence, uint32_t keep) {
+  actions_.kv.emplace_back(KvTrim{.sequence = sequence.spec.id, .keep_blocks = keep});
   ++give_back_epoch_;
-  victim.blocks.resize(keep);
-  victim.computed = keep * kBlockTokens;
-  victim.copy.reset();
-  victim.commit_due = false;
-  victim.extend_asked = 0;
-  victim.refused_epoch.reset();
-  if (victim.state == Sequence::State::kWaiting) return;
-  victim.state = Sequence::State::kWaiting;
-  ++victim.preemptions;
-  ++stats_.preemptions;
-  running_.erase(victim.rank);
-  waiting_.emplace(victim.rank, &victim);
+  sequence.blocks.resize(keep);
+  sequence.window.clear();
+  sequence.computed = keep * kBlockTokens;
+  sequence.copy.reset();
+  sequence.commit_due = false;
+  sequence.extend_asked = 0;
+  sequence.refused_epoch.reset();
+  if (sequence.state == Sequence::State::kWaiting) return;
+  sequence.state = Sequence::State::kWaiting;
+  running_.erase(sequence.rank);
+  waiting_.emplace(sequence.rank, &sequence);
 }
 
 void Scheduler::ask_extends() {
@@ -100,8 +113,7 @@ void Scheduler::ask_extends() {
     // Everything known when it was admitted has its place already.
     if (sequence->computed + sequence->in_flight + 1 < known) continue;
     const uint32_t most = kv_tokens_max(sequence->spec);
-    const uint32_t ahead = std::max(kExtendAheadTokens, options_.guesses_max);
-    const uint32_t blocks = blocks_for(std::min(known + ahead - 1, most));
+    const uint32_t blocks = blocks_for(std::min(known + extend_ahead() - 1, most));
     if (blocks <= sequence->blocks.size() || blocks <= sequence->extend_asked) continue;
     if (sequence->refused_epoch == give_back_epoch_) continue;
     sequence->extend_asked = blocks;
@@ -145,6 +157,14 @@ void Scheduler::send_reserve(Sequence& sequence) {
   // Not for those who are asking, too: they may be refused, and that is no reason to ask again.
   const size_t spare = std::min<size_t>(running_.size(), kSpareBlocksMax);
   reserve.spare_blocks = static_cast<uint32_t>(spare);
+  reserve.import_below = import_below(sequence);
+  reserve.import_tokens = import_end(sequence);
+  if (windowed()) {
+    const uint32_t steps = std::max(options_.step_tokens_max, extend_ahead());
+    reserve.window_blocks =
+        std::min(window_needed(sequence.spec, steps), options_.window_blocks_total);
+    reserve.window_blocks_later = window_needed(sequence.spec, extend_ahead());
+  }
   sequence.state = Sequence::State::kReserving;
   sequence.asked_epoch = give_back_epoch_;
   ++reserves_outstanding_;
@@ -240,6 +260,13 @@ void Scheduler::add_slice(Sequence& sequence, uint32_t tokens, const std::vector
   const uint32_t covered = end + slice.guesses;
   TROUPE_ASSERT(covered <= sequence.capacity(), sequence.spec.id, covered, sequence.capacity());
   slice.blocks.assign(sequence.blocks.begin(), sequence.blocks.begin() + blocks_for(covered));
+  if (sequence.is_windowed) {
+    slice.window_first = first_kept_block(begin, options_.window);
+    TROUPE_ASSERT(slice.window_first >= sequence.window_first, slice.sequence, begin,
+                  sequence.window_first);
+    slice.window_blocks.assign(sequence.window.begin() + slice.window_first,
+                               sequence.window.begin() + blocks_for(covered));
+  }
   slice.sample = end == sequence.known() && params.max_tokens > 0;
   slice.prompt_tokens = prompt;
   slice.output_tokens = static_cast<uint32_t>(sequence.output.size());

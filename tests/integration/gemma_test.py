@@ -13,13 +13,21 @@ from server import BUILD, ROOT, TROUPE, Server
 GEMMA = ROOT / "models" / "gemma-3-270m-Q4_K_M.gguf"
 END_OF_TURN = 106
 FIELDS = {"max_tokens": 10}
-# The long ones have about 600 tokens, of which a windowed layer sees 512, and a common beginning.
+# The long ones have about 600 and 1,500 tokens, of which a windowed layer sees 512, and a common
+# beginning.
 REQUESTS = [FIELDS | request for request in (
     {"prompt": "Water boils at", "temperature": 0},
     {"prompt": STORY * 36, "temperature": 0},
     {"prompt": STORY * 36 + "One night", "temperature": 0.8, "seed": 11},
+    {"prompt": STORY * 90 + "At last", "temperature": 0},
     {"prompt": "Les étoiles 🌟 sont\n\n\n  belles", "temperature": 1.0, "seed": 12, "top_k": 50},
 )]
+
+
+def blocks(server, name, group=""):
+    """Of the layers that see everything, or of the windowed ones."""
+    return sum(value for labels, value in server.metrics()[name].items()
+               if dict(labels).get("group", "") == group)
 
 
 class GemmaTest(unittest.TestCase):
@@ -47,8 +55,8 @@ class GemmaTest(unittest.TestCase):
         self.assertGreater(self.server.metric("vllm:prefix_cache_hits_total"), 500)
 
     def test_chunks_threads_instructions_and_preemption_change_nothing(self):
-        # 48 blocks hold one of the long ones, but not both.
-        flags = ["--max-step-tokens", 100, "--threads", 1, "--kv-blocks", 48]
+        # 100 blocks hold the longest one alone.
+        flags = ["--max-step-tokens", 100, "--threads", 1, "--kv-blocks", 100]
         if "avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
             flags += ["--cpu-features", "avx2"]
         with Server(*flags, model=GEMMA) as server:
@@ -64,6 +72,60 @@ class GemmaTest(unittest.TestCase):
             self.assertGreater(moved, 0, "prompts moved between workers")
             self.assert_same(together(cluster.router, REQUESTS), "side by side")
             cluster.assert_alive()
+
+    def test_a_cluster_moves_only_what_is_still_seen_of_windowed_layers(self):
+        with Cluster(prefill=1, decode=2, model=GEMMA) as cluster:
+            for _ in range(2):  # the second time from whoever holds it, or computed anew
+                self.assert_same(one_by_one(cluster.router, REQUESTS), "one by one")
+            for worker in cluster.decode:
+                held = blocks(worker, "troupe_kv_blocks_cached", "window")
+                self.assertLess(held, blocks(worker, "troupe_kv_blocks_total", "window"))
+            cluster.wait_idle()
+            cluster.assert_alive()
+
+    def test_what_is_behind_the_window_is_given_back_while_a_request_runs(self):
+        with Server("--max-step-tokens", 256, model=GEMMA) as server:
+            stream = server.open_stream({"prompt": STORY * 90, "max_tokens": 120,
+                                         "ignore_eos": True}, path="/v1/completions")
+            most = events = 0
+            with stream, stream.makefile("rb") as lines:
+                stream.settimeout(120)
+                for line in lines:
+                    events += line.startswith(b"data: {")
+                    if not line.startswith(b"data: {") or events < 4:
+                        continue  # what the prompt's last step filled may still be on its way back
+                    held = blocks(server, "troupe_kv_blocks_held", "window")
+                    if held == 0:
+                        break  # it has just ended
+                    most = max(most, held)
+                    self.assertGreater(blocks(server, "troupe_kv_blocks_held"), 90)
+            # 512 tokens, the block that is begun, and the one that comes next.
+            self.assertGreaterEqual(most, 32)
+            self.assertLessEqual(most, 34)
+            server.wait_idle()
+            self.assertIn("windowed layers", server.output())
+
+    def test_windowed_blocks_run_short_and_nothing_changes(self):
+        # Both long ones fit the other blocks; their windowed blocks do only one after the other,
+        # and of what is cached most is lost.
+        flags = ["--max-step-tokens", 64, "--kv-blocks", 400, "--kv-window-blocks", 45]
+        with Server(*flags, model=GEMMA) as server:
+            self.assertEqual(blocks(server, "troupe_kv_blocks_total", "window"), 45)
+            for _ in range(2):
+                self.assert_same(together(server, REQUESTS), "with few windowed blocks")
+            server.wait_idle()
+
+    def test_preemption_changes_nothing(self):
+        # Each fits alone; together they outgrow the pool while they decode.
+        requests = [request | {"max_tokens": 60} for request in (
+            {"prompt": STORY * 36, "temperature": 0, "ignore_eos": True},
+            {"prompt": "Or else: " + STORY * 36, "temperature": 0, "ignore_eos": True})]
+        expected = one_by_one(self.server, requests)
+        flags = ["--max-step-tokens", 256, "--kv-blocks", 77, "--kv-window-blocks", 150]
+        with Server(*flags, model=GEMMA) as server:
+            self.assertEqual(together(server, requests), expected)
+            self.assertGreater(server.metric("vllm:num_preemptions_total"), 0)
+            server.wait_idle()
 
     def test_the_end_of_a_turn_ends_the_answer(self):
         choice = self.server.complete(prompt="Hello", max_tokens=5, temperature=0,

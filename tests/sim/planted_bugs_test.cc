@@ -52,6 +52,8 @@ const Planted kPlanted[] = {
     {Plant::kUnseeded, false, {"unseed"}},
     {Plant::kForeignBlock, false, {"owner"}},
     {Plant::kForeignBlock, true, {"owner"}},
+    {Plant::kForeignWindow, false, {"owner"}},
+    {Plant::kForeignWindow, true, {"owner"}},
     {Plant::kWrongUsage, false, {"usage"}},
     {Plant::kStrayMessage, false, {"message"}},
     {Plant::kTornMessage, false, {"codec"}},

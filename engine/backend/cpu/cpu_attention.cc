@@ -68,7 +68,7 @@ void CpuBackend::segment(const AttentionCall& call, const AttentionPlan::Piece& 
       .window = call.layer.window,
       .segment = index,
       .scale = call.layer.scale,
-      .blocks = batch_.blocks(slice),
+      .blocks = batch_.blocks(slice, pool.shape.windowed),
       .keys = pool.keys<uint16_t>(call.layer.index, piece.kv_head),
       .values = pool.values<uint16_t>(call.layer.index, piece.kv_head),
       .block_stride = pool.layout.block_bytes / sizeof(uint16_t)};

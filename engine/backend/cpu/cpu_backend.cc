@@ -178,7 +178,8 @@ void CpuBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const Atten
       float* key_row = key + size_t{r} * k.width;
       rotate_heads(query + size_t{r} * q.width, q.width);
       rotate_heads(key_row, k.width);
-      const size_t block = batch_.block(r) * pool.layout.block_bytes / sizeof(uint16_t);
+      const size_t block =
+          batch_.block(r, pool.shape.windowed) * pool.layout.block_bytes / sizeof(uint16_t);
       const uint32_t token = batch_.position(r) % kBlockTokens;
       for (uint32_t h = 0; h < pool.shape.kv_heads; ++h) {
         ops_.store_key(key_row + size_t{h} * head_dim, head_dim, token,

@@ -186,14 +186,17 @@ void HostBatch::set(const Batch& batch, std::span<const RopeHandle> ropes,
   block_table_.clear();
   positions_.resize(tokens_.size());
   row_blocks_.resize(tokens_.size());
+  row_window_blocks_.clear();
   uint32_t row = 0;
   for (const BatchSlice& slice : batch.slices) {
     TROUPE_ASSERT(slice.first_row == row && slice.rows > 0, slice.first_row, row, slice.rows);
     TROUPE_ASSERT(size_t{slice.position} + slice.rows <= slice.blocks.size() * kBlockTokens,
                   slice.position, slice.rows, slice.blocks.size());
-    slices_.push_back({row, slice.rows, slice.position, static_cast<uint32_t>(block_table_.size()),
-                       static_cast<uint32_t>(slice.blocks.size())});
+    const auto table = static_cast<uint32_t>(block_table_.size());
+    const auto blocks = static_cast<uint32_t>(slice.blocks.size());
+    slices_.push_back({row, slice.rows, slice.position, table, blocks, table + blocks});
     for (BlockIndex block : slice.blocks) block_table_.push_back(block.value);
+    add_window_blocks(slice);
     for (uint32_t r = 0; r < slice.rows; ++r, ++row) {
       TROUPE_ASSERT(row < tokens_.size(), row, tokens_.size());
       positions_[row] = slice.position + r;
@@ -204,6 +207,18 @@ void HostBatch::set(const Batch& batch, std::span<const RopeHandle> ropes,
   rotations_.resize(ropes.size());
   for (size_t i = 0; i < ropes.size(); ++i)
     rotations_[i].set(ropes[i], tables.get(ropes[i]), positions_);
+}
+
+void HostBatch::add_window_blocks(const BatchSlice& slice) {
+  if (slice.window_blocks.empty()) return;
+  TROUPE_ASSERT(slice.window_first + slice.window_blocks.size() == slice.blocks.size() &&
+                    slice.window_first <= slice.position / kBlockTokens,
+                slice.position, slice.window_first, slice.window_blocks.size());
+  const size_t table = block_table_.size();
+  block_table_.resize(table + slice.window_first);
+  for (BlockIndex block : slice.window_blocks) block_table_.push_back(block.value);
+  for (uint32_t r = 0; r < slice.rows; ++r)
+    row_window_blocks_.push_back(block_table_[table + (slice.position + r) / kBlockTokens]);
 }
 
 const HostRotations& HostBatch::rotations(RopeHandle rope) const {

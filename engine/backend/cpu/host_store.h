@@ -125,27 +125,35 @@ class HostBatch final {
   struct Slice {
     uint32_t first_row, rows, position;
     uint32_t first_block, blocks;  // into block_table
+    uint32_t first_window_block;   // the same for the windowed pools, if there are any
   };
 
   void set(const Batch& batch, std::span<const RopeHandle> ropes, const HostRopes& tables);
   [[nodiscard]] uint32_t rows() const { return static_cast<uint32_t>(tokens_.size()); }
   [[nodiscard]] TokenId token(uint32_t row) const { return tokens_[row]; }
   [[nodiscard]] std::span<const Slice> slices() const { return slices_; }
-  [[nodiscard]] const uint32_t* blocks(const Slice& slice) const {
-    return block_table_.data() + slice.first_block;
+  // Of a windowed pool, or of any other. Element i is the block of positions [16 i, 16 i + 16);
+  // those before what a windowed layer sees mean nothing.
+  [[nodiscard]] const uint32_t* blocks(const Slice& slice, bool windowed) const {
+    return block_table_.data() + (windowed ? slice.first_window_block : slice.first_block);
   }
   [[nodiscard]] uint32_t position(uint32_t row) const { return positions_[row]; }
   // The block and the place in it where the row's KV goes.
-  [[nodiscard]] uint32_t block(uint32_t row) const { return row_blocks_[row]; }
+  [[nodiscard]] uint32_t block(uint32_t row, bool windowed) const {
+    return (windowed ? row_window_blocks_ : row_blocks_)[row];
+  }
   // One of those that the batch was set with.
   [[nodiscard]] const HostRotations& rotations(RopeHandle rope) const;
 
  private:
+  void add_window_blocks(const BatchSlice& slice);
+
   std::vector<TokenId> tokens_;
   std::vector<Slice> slices_;
   std::vector<uint32_t> block_table_;
   std::vector<uint32_t> positions_;
   std::vector<uint32_t> row_blocks_;
+  std::vector<uint32_t> row_window_blocks_;  // empty where slices name no windowed blocks
   std::vector<HostRotations> rotations_;
 };
 

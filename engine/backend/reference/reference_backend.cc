@@ -221,7 +221,8 @@ void ReferenceBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv,
     for (uint32_t d = 0; d < k.width; d += head_dim)
       rotate(key + d, rotations.cosines(r), rotations.sines(r), rope.rotated_dim);
     const uint32_t token = batch_.position(r) % kBlockTokens;
-    const size_t block = batch_.block(r) * pool.layout.block_bytes / sizeof(float);
+    const size_t block =
+        batch_.block(r, pool.shape.windowed) * pool.layout.block_bytes / sizeof(float);
     for (uint32_t h = 0; h < pool.shape.kv_heads; ++h) {
       float* keys = pool.keys<float>(layer.index, h) + block;
       float* values =
@@ -252,7 +253,7 @@ void ReferenceBackend::attention(Rows q, KvHandle kv, const AttentionLayer& laye
         attend({.query = buffers_.floats(q) + at,
                 .keys = pool.keys<float>(layer.index, head / group),
                 .values = pool.values<float>(layer.index, head / group),
-                .blocks = batch_.blocks(slice),
+                .blocks = batch_.blocks(slice, pool.shape.windowed),
                 .block_stride = pool.layout.block_bytes / sizeof(float),
                 .head_dim = head_dim,
                 .begin = layer.window != 0 && end > layer.window ? end - layer.window : 0,

@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 #include <string>
 
+#include "engine/kv/window.h"
 #include "tests/property/kv/serving_world.h"
 
 namespace troupe {
@@ -63,12 +64,21 @@ WorldOptions draw_world(TestRng& rng) {
   return options;
 }
 
+// Windows of all lengths, also odd ones, and pools of windowed blocks that just do.
+void draw_window(TestRng& rng, WorldOptions& options) {
+  options.window = rng.chance(20) ? rng.between(1, 4) : rng.between(1, 70);
+  const uint32_t ahead = std::max(kExtendAheadTokens, options.scheduler.guesses_max);
+  const uint32_t least = window_blocks_needed(options.window, ahead);
+  options.window_blocks = rng.chance(50) ? least + rng.below(4) : rng.between(1, 60);
+}
+
 struct Seen {
   uint64_t preemptions = 0, evictions = 0, hits = 0, copies = 0, ended = 0, refused = 0,
-           cancelled = 0, deferred = 0, guesses = 0, right = 0;
+           cancelled = 0, deferred = 0, guesses = 0, right = 0, window_evictions = 0,
+           passed_windows = 0;
 };
 
-void run_seed(uint64_t seed, Seen& seen) {
+void run_seed(uint64_t seed, bool windowed, Seen& seen) {
   TestRng rng(seed);
   WorldOptions options = draw_world(rng);
   Traffic traffic{.requests = rng.between(1, 24),
@@ -85,6 +95,7 @@ void run_seed(uint64_t seed, Seen& seen) {
     traffic.prompt_tokens_max = rng.between(0, 20);
     traffic.output_tokens_max = rng.between(40, 100);
   }
+  if (windowed) draw_window(rng, options);
   ServingWorld world(options, rng.next());
   std::vector<std::vector<TokenId>> documents(3);
   for (auto& document : documents)
@@ -117,17 +128,19 @@ void run_seed(uint64_t seed, Seen& seen) {
   seen.right += world.scheduler().stats().right_tokens;
   seen.evictions += world.manager().stats().evictions;
   seen.hits += world.manager().stats().prefix_hit_tokens;
+  seen.window_evictions += world.manager().stats().window_evictions;
+  seen.passed_windows += world.device().passed_windows();
   seen.copies += world.device().copies();
   for (const auto& [id, client] : world.clients())
     ++(client.cancelled ? seen.cancelled : seen.ended);
 }
 
-BOOST_AUTO_TEST_CASE(any_interleaving_gives_every_request_the_tokens_it_would_get_alone) {
+Seen run_seeds(bool windowed) {
   Seen seen;
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     BOOST_TEST_CHECKPOINT("seed " << seed);
     BOOST_TEST_CONTEXT("seed " << seed) {
-      run_seed(seed, seen);
+      run_seed(seed, windowed, seen);
     }
   }
   BOOST_TEST_MESSAGE("ended " << seen.ended << ", cancelled " << seen.cancelled << ", refused "
@@ -135,9 +148,10 @@ BOOST_AUTO_TEST_CASE(any_interleaving_gives_every_request_the_tokens_it_would_ge
                               << ", evictions " << seen.evictions << ", hit tokens " << seen.hits
                               << ", copies " << seen.copies << ", turns with a deferred reserve "
                               << seen.deferred << ", guessed tokens " << seen.guesses << ", right "
-                              << seen.right);
+                              << seen.right << ", windowed evictions " << seen.window_evictions
+                              << ", slices behind a window " << seen.passed_windows);
   // The traffic reaches what it is there to test.
-  BOOST_TEST(seen.preemptions > 1000U);
+  BOOST_TEST(seen.preemptions > 400U);
   BOOST_TEST(seen.evictions > 1000U);
   BOOST_TEST(seen.hits > 10'000U);
   BOOST_TEST(seen.copies > 100U);
@@ -146,6 +160,18 @@ BOOST_AUTO_TEST_CASE(any_interleaving_gives_every_request_the_tokens_it_would_ge
   BOOST_TEST(seen.guesses > seen.right + 1000U);
   BOOST_TEST(seen.cancelled > 100U);
   BOOST_TEST(seen.refused > 100U);
+  return seen;
+}
+
+BOOST_AUTO_TEST_CASE(any_interleaving_gives_every_request_the_tokens_it_would_get_alone) {
+  const Seen seen = run_seeds(false);
+  BOOST_TEST(seen.passed_windows == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(the_same_holds_where_layers_with_a_window_keep_no_more_than_it_sees) {
+  const Seen seen = run_seeds(true);
+  BOOST_TEST(seen.window_evictions > 1000U);
+  BOOST_TEST(seen.passed_windows > 10'000U);
 }
 
 }  // namespace

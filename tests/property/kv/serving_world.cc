@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
 
+#include "engine/kv/window.h"
+
 namespace troupe {
 namespace {
 
@@ -30,6 +32,8 @@ std::unique_ptr<BlockHasher> make_hasher(bool colliding) {
 SchedulerOptions filled(const WorldOptions& options) {
   SchedulerOptions scheduler = options.scheduler;
   scheduler.blocks_total = options.blocks;
+  scheduler.window = options.window;
+  scheduler.window_blocks_total = options.window_blocks;
   scheduler.context_tokens = options.context_tokens;
   scheduler.end_tokens = {fake_model::kEnd};
   return scheduler;
@@ -50,6 +54,10 @@ uint64_t kv(uint64_t sum_before, TokenId token, uint32_t position) {
 
 uint64_t weigh(uint64_t kv, uint32_t position) {
   return mix(kv, position + 1);
+}
+
+uint64_t windowed(uint64_t kv) {
+  return mix(kv, 3);
 }
 
 TokenId next_token(uint64_t kv, const SamplingParams& params, uint32_t outputs) {
@@ -73,15 +81,21 @@ double row(uint64_t kv) {
 }
 
 Generation reference(const std::vector<TokenId>& prompt, const SamplingParams& params,
-                     uint32_t context) {
+                     uint32_t context, uint32_t window) {
   Generation result;
   std::vector<TokenId> tokens = prompt;
+  std::vector<uint64_t> values;
   uint64_t sum = 0;
   double rows = 0.0;
   for (uint32_t i = 0;; ++i) {
     const uint64_t value = kv(sum, tokens[i], i);
     rows += row(value);
     sum += weigh(value, i);
+    if (window > 0) {
+      values.push_back(value);
+      sum += weigh(windowed(value), i);
+      if (i + 1 >= window) sum -= weigh(windowed(values[i + 1 - window]), i + 1 - window);
+    }
     if (params.prompt_logprobs >= 0 && i + 1 < prompt.size() && i + 1 >= params.score_from)
       result.prompt_scores.push_back(score(value, tokens[i + 1]));
     if (i + 1 < tokens.size()) continue;
@@ -112,12 +126,7 @@ Generation reference(const std::vector<TokenId>& prompt, const SamplingParams& p
 }  // namespace fake_model
 
 StepResult FakeDevice::execute(const StepPlan& plan) {
-  for (const StepPlan::BlockCopy& copy : plan.copies) {
-    BOOST_TEST_REQUIRE(to_string(pool_.state(copy.from)) == "held");
-    BOOST_TEST_REQUIRE(to_string(pool_.state(copy.to)) == "computing");
-    memory_[copy.to.value] = memory_[copy.from.value];
-    ++copies_;
-  }
+  for (const StepPlan::BlockCopy& each : plan.copies) copy(each);
   StepResult result{.number = plan.number, .slices = {}, .started = {}, .finished = {}};
   BOOST_TEST_REQUIRE(!plan.slices.empty());
   size_t tokens = 0;
@@ -131,37 +140,76 @@ StepResult FakeDevice::execute(const StepPlan& plan) {
   return result;
 }
 
+void FakeDevice::copy(const StepPlan::BlockCopy& copy) {
+  const auto copy_one = [](const BlockPool& pool, Memory& memory, BlockIndex from, BlockIndex to) {
+    BOOST_TEST_REQUIRE(to_string(pool.state(from)) == "held");
+    BOOST_TEST_REQUIRE(to_string(pool.state(to)) == "computing");
+    memory[to.value] = memory[from.value];
+  };
+  copy_one(pool_, memory_, copy.from, copy.to);
+  if (window_pool_ != nullptr)
+    copy_one(*window_pool_, window_memory_, copy.window_from, copy.window_to);
+  ++copies_;
+}
+
+void FakeDevice::check_block(const BlockPool& pool, BlockIndex block, const StepSlice& slice,
+                             bool is_written) {
+  const BlockState state = pool.state(block);
+  if (state == BlockState::kComputing) {
+    BOOST_TEST_REQUIRE(pool.owner(block).value == slice.sequence.value);
+  } else {
+    BOOST_TEST_REQUIRE(to_string(state) == "held");
+    BOOST_TEST_REQUIRE(!is_written);
+  }
+}
+
 void FakeDevice::check_access(const StepSlice& slice) const {
   const size_t end = slice.position + slice.tokens.size();
   BOOST_TEST_REQUIRE(!slice.tokens.empty());
   BOOST_TEST_REQUIRE(slice.blocks.size() == (end + kBlockTokens - 1) / kBlockTokens);
   for (size_t i = 0; i < slice.blocks.size(); ++i) {
-    const BlockIndex block = slice.blocks[i];
     const bool is_written = (i + 1) * kBlockTokens > slice.position;
-    const BlockState state = pool_.state(block);
-    if (state == BlockState::kComputing) {
-      BOOST_TEST_REQUIRE(pool_.owner(block).value == slice.sequence.value);
-    } else {
-      BOOST_TEST_REQUIRE(to_string(state) == "held");
-      BOOST_TEST_REQUIRE(!is_written);
-    }
+    check_block(pool_, slice.blocks[i], slice, is_written);
+    if (window_pool_ == nullptr || i < slice.window_first) continue;
+    BOOST_TEST_REQUIRE(i - slice.window_first < slice.window_blocks.size());
+    check_block(*window_pool_, slice.window_blocks[i - slice.window_first], slice, is_written);
   }
+  BOOST_TEST_REQUIRE(slice.window_blocks.empty() == (window_pool_ == nullptr));
+  if (window_pool_ != nullptr)
+    BOOST_TEST_REQUIRE(slice.window_first <= first_seen_block(slice.position, window_));
 }
 
 SliceResult FakeDevice::execute(const StepSlice& slice) {
   const auto place = [this, &slice](uint32_t position) -> uint64_t& {
     return memory_[slice.blocks[position / kBlockTokens].value][position % kBlockTokens];
   };
+  const auto window_place = [this, &slice](uint32_t position) -> uint64_t& {
+    const BlockIndex block = slice.window_blocks[position / kBlockTokens - slice.window_first];
+    return window_memory_[block.value][position % kBlockTokens];
+  };
+  const auto weigh_window = [&](uint32_t position) {
+    return fake_model::weigh(window_place(position), position);
+  };
   SliceResult result{.sequence = slice.sequence, .sampled = {}, .prompt_scores = {}, .pooled = {}};
   if (slice.pooling) result.pooled = slice.pooling->sums;
   uint64_t sum = 0;
   for (uint32_t i = 0; i < slice.position; ++i) sum += fake_model::weigh(place(i), i);
+  if (window_ > 0) {
+    const uint32_t first = slice.position >= window_ ? slice.position - window_ + 1 : 0;
+    for (uint32_t i = first; i < slice.position; ++i) sum += weigh_window(i);
+    if (slice.window_first > 0) ++passed_windows_;
+  }
   uint64_t value = 0;
   for (uint32_t k = 0; k < slice.tokens.size(); ++k) {
     const uint32_t position = slice.position + k;
     value = fake_model::kv(sum, slice.tokens[k], position);
     place(position) = value;
     sum += fake_model::weigh(value, position);
+    if (window_ > 0) {
+      window_place(position) = fake_model::windowed(value);
+      sum += weigh_window(position);
+      if (position + 1 >= window_) sum -= weigh_window(position + 1 - window_);
+    }
     if (slice.pooling && k >= slice.pooling->first) {
       result.pooled.resize(1);
       result.pooled[0] += fake_model::row(value);
@@ -187,9 +235,14 @@ ServingWorld::ServingWorld(WorldOptions options, uint64_t seed)
     : options_(std::move(options)),
       rng_(seed),
       hasher_(make_hasher(options_.colliding_hashes)),
-      manager_({.blocks = options_.blocks, .copy_tokens_min = options_.copy_tokens_min}, *hasher_),
+      manager_({.blocks = options_.blocks,
+                .copy_tokens_min = options_.copy_tokens_min,
+                .window = options_.window,
+                .window_blocks = options_.window_blocks},
+               *hasher_),
       scheduler_(filled(options_)),
-      device_(manager_.pool(), options_.scheduler.step_tokens_max) {}
+      device_(manager_.pool(), manager_.window_pool(), options_.window,
+              options_.scheduler.step_tokens_max) {}
 
 Status ServingWorld::add(std::vector<TokenId> prompt, SamplingParams params, std::string salt,
                          std::optional<TimePoint> deadline) {
@@ -294,12 +347,14 @@ void ServingWorld::check_end() {
   BOOST_TEST_REQUIRE(stats.reserves_deferred == 0U);
   BOOST_TEST_REQUIRE(stats.blocks_computing + stats.blocks_held == 0U);
   BOOST_TEST_REQUIRE(stats.blocks_free + stats.blocks_cached == stats.blocks_total);
+  BOOST_TEST_REQUIRE(stats.window_promised == 0U);
+  BOOST_TEST_REQUIRE(stats.window.free + stats.window.cached == stats.window.total);
   BOOST_TEST_REQUIRE(stats.prefix_hit_tokens <= stats.prefix_query_tokens);
   for (const auto& [id, client] : clients_) {
     BOOST_TEST_REQUIRE(client.over());
     if (!client.failed.ok()) continue;
-    const auto expected =
-        fake_model::reference(*client.spec.prompt, *client.spec.params, options_.context_tokens);
+    const auto expected = fake_model::reference(*client.spec.prompt, *client.spec.params,
+                                                options_.context_tokens, options_.window);
     if (client.cancelled) {
       BOOST_TEST_REQUIRE(client.tokens.size() <= expected.tokens.size());
       BOOST_TEST_REQUIRE(

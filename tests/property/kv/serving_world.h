@@ -35,9 +35,11 @@ namespace fake_model {
 inline constexpr uint32_t kVocabulary = 40;
 inline constexpr uint64_t kRepetitiveSeed = 2;
 inline constexpr TokenId kEnd = 0;
-// KV of one token from the sum over the KV before it.
+// KV of one token from the sum over the KV before it that is seen: all of it, and, of a model with
+// a window, once more what stands in its windowed layers, for the tokens in the window.
 uint64_t kv(uint64_t sum_before, TokenId token, uint32_t position);
 uint64_t weigh(uint64_t kv, uint32_t position);
+uint64_t windowed(uint64_t kv);  // what stands in the windowed layers
 TokenId next_token(uint64_t kv, const SamplingParams& params, uint32_t outputs);
 SampledToken score(uint64_t kv, TokenId token);
 double row(uint64_t kv);  // inexact, so that the order of additions shows
@@ -51,31 +53,49 @@ struct Generation {
 };
 // The whole answer, computed alone and without blocks.
 Generation reference(const std::vector<TokenId>& prompt, const SamplingParams& params,
-                     uint32_t context);
+                     uint32_t context, uint32_t window);
 }  // namespace fake_model
 
 class FakeDevice {
  public:
-  FakeDevice(const BlockPool& pool, uint32_t step_tokens_max)
-      : pool_(pool), memory_(pool.total()), step_tokens_max_(step_tokens_max) {}
+  // `window_pool` null: the model has no window.
+  FakeDevice(const BlockPool& pool, const BlockPool* window_pool, uint32_t window,
+             uint32_t step_tokens_max)
+      : pool_(pool),
+        window_pool_(window_pool),
+        memory_(pool.total()),
+        window_memory_(window_pool == nullptr ? 0 : window_pool->total()),
+        window_(window),
+        step_tokens_max_(step_tokens_max) {}
   StepResult execute(const StepPlan& plan);
   [[nodiscard]] uint64_t tokens_computed() const { return tokens_computed_; }
   [[nodiscard]] uint64_t copies() const { return copies_; }
+  // Slices that began with windowed blocks behind them that nobody sees any more.
+  [[nodiscard]] uint64_t passed_windows() const { return passed_windows_; }
 
  private:
+  using Memory = std::vector<std::array<uint64_t, kBlockTokens>>;
+  void copy(const StepPlan::BlockCopy& copy);
   void check_access(const StepSlice& slice) const;
+  static void check_block(const BlockPool& pool, BlockIndex block, const StepSlice& slice,
+                          bool is_written);
   SliceResult execute(const StepSlice& slice);
   const BlockPool& pool_;
-  std::vector<std::array<uint64_t, kBlockTokens>> memory_;
+  const BlockPool* const window_pool_;
+  Memory memory_, window_memory_;
+  const uint32_t window_;
   const uint32_t step_tokens_max_;
   uint64_t tokens_computed_ = 0;
   uint64_t copies_ = 0;
+  uint64_t passed_windows_ = 0;
 };
 
 struct WorldOptions {
   uint32_t blocks = 64;
   uint32_t context_tokens = 2048;
   uint32_t copy_tokens_min = 1;
+  uint32_t window = 0;  // with window_blocks > 0
+  uint32_t window_blocks = 0;
   bool colliding_hashes = false;  // all identities fall into few values
   SchedulerOptions scheduler;     // blocks_total, context_tokens and end_tokens are filled in
 };

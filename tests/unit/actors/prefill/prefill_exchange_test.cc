@@ -30,22 +30,30 @@ uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {
   return philox_u64(a, b, static_cast<uint32_t>(c));
 }
 
+// With a window the first two layers have one, and blocks of their own.
+constexpr uint32_t kWindowBlocks = 24;
+
+bool is_windowed(uint32_t layer, uint32_t window) {
+  return window > 0 && layer < 2;
+}
+
 // Memory and what a step does with it.
 class PretendedDevice {
  public:
-  explicit PretendedDevice(uint32_t blocks) : bytes_(size_t{kLayers} * blocks * kBlockBytes) {
-    kv.memory = bytes_;
-    kv.layers = kLayers;
-    kv.blocks = blocks;
-    kv.layer_bytes = blocks * kBlockBytes;
-    kv.block_bytes = kBlockBytes;
+  PretendedDevice(uint32_t blocks, uint32_t window) : window_(window) {
+    kv.all = make(bytes_, window > 0 ? 1 : kLayers, blocks);
+    if (window == 0) return;
+    kv.windowed = make(window_bytes_, 2, kWindowBlocks);
+    kv.window = window;
+    for (uint32_t l = 0; l < kLayers; ++l) kv.is_windowed.push_back(is_windowed(l, window));
   }
 
   StepResult execute(const StepPlan& plan, LayerListener* listener, TimePoint now) {
     StepResult result{plan.number, {}, now, now + std::chrono::milliseconds(5)};
     for (const auto& copy : plan.copies) {
       for (uint32_t l = 0; l < kLayers; ++l)
-        std::memcpy(kv.at(l, copy.to).data(), kv.at(l, copy.from).data(), kBlockBytes);
+        std::memcpy(at(l, copy.to, copy.window_to), at(l, copy.from, copy.window_from),
+                    kBlockBytes);
     }
     for (const StepSlice& slice : plan.slices) {
       result.slices.emplace_back().sequence = slice.sequence;
@@ -66,18 +74,35 @@ class PretendedDevice {
     return result;
   }
 
-  KvMemory kv;
+  WorkerKv kv;
   size_t tokens_computed = 0;
 
  private:
+  static KvMemory make(std::vector<std::byte>& bytes, uint32_t layers, uint32_t blocks) {
+    bytes.resize(size_t{layers} * blocks * kBlockBytes);
+    return {.memory = bytes,
+            .layers = layers,
+            .blocks = blocks,
+            .layer_bytes = blocks * kBlockBytes,
+            .block_bytes = kBlockBytes};
+  }
+  std::byte* at(uint32_t layer, BlockIndex block, BlockIndex window_block) {
+    return kv.in_windowed(layer) ? kv.windowed.at(kv.place(layer), window_block).data()
+                                 : kv.all.at(kv.place(layer), block).data();
+  }
   uint64_t& value(const StepSlice& slice, uint32_t layer, size_t position) {
-    const BlockIndex block = slice.blocks[position / kBlockTokens];
-    auto* values = reinterpret_cast<uint64_t*>(kv.at(layer, block).data());
+    const size_t index = position / kBlockTokens;
+    BlockIndex window_block;
+    if (kv.in_windowed(layer)) window_block = slice.window_blocks.at(index - slice.window_first);
+    auto* values = reinterpret_cast<uint64_t*>(at(layer, slice.blocks[index], window_block));
     return values[position % kBlockTokens];
   }
+  // Over what the row behind these positions sees.
   uint64_t sum(const StepSlice& slice, uint32_t layer, size_t positions) {
+    const bool hides = is_windowed(layer, window_) && positions >= window_;
     uint64_t sum = 0;
-    for (size_t p = 0; p < positions; ++p) sum = mix(sum, value(slice, layer, p), p);
+    for (size_t p = hides ? positions - window_ + 1 : 0; p < positions; ++p)
+      sum = mix(sum, value(slice, layer, p), p);
     return sum;
   }
   void store(const StepSlice& slice, uint32_t layer) {
@@ -88,12 +113,17 @@ class PretendedDevice {
     }
   }
 
-  std::vector<std::byte> bytes_;
+  const uint32_t window_;
+  std::vector<std::byte> bytes_, window_bytes_;
 };
 
 // One worker's manager and device, with its mailboxes: nothing happens until they are emptied.
 struct Half final : WorkerPorts {
-  explicit Half(uint32_t blocks) : manager({blocks}, hasher), device(blocks) {}
+  Half(uint32_t blocks, uint32_t window)
+      : manager(
+            {.blocks = blocks, .window = window, .window_blocks = window > 0 ? kWindowBlocks : 0},
+            hasher),
+        device(blocks, window) {}
   void ask_kv(std::vector<KvRequest> requests) override { kv.push_back(std::move(requests)); }
   void submit(StepPlan plan) override { plans.push_back(std::move(plan)); }
 
@@ -127,21 +157,22 @@ struct Half final : WorkerPorts {
 };
 
 struct Fixture {
-  explicit Fixture(uint32_t step_tokens_max = 32)
-      : decode_half(64), prefill_half(64), donor_half(64) {
-    BOOST_REQUIRE(transport.register_memory(donor_half.device.kv.memory).ok());
-    BOOST_REQUIRE(transport.register_memory(decode_half.device.kv.memory).ok());
-    BOOST_REQUIRE(transport.register_memory(prefill_half.device.kv.memory).ok());
+  explicit Fixture(uint32_t step_tokens_max = 32, uint32_t window = 0)
+      : window(window), decode_half(64, window), prefill_half(64, window), donor_half(64, window) {
+    for (const Half* half : {&donor_half, &decode_half, &prefill_half}) {
+      for (const KvMemory& pool : {half->device.kv.all, half->device.kv.windowed})
+        if (pool.layers > 0) BOOST_REQUIRE(transport.register_memory(pool.memory).ok());
+    }
     DecodeOptions options;
     options.identity.endpoint = "decode";
     options.scheduler = scheduler(step_tokens_max);
     options.import_tokens_min = 20;
-    options.kv = {kLayers, kBlockBytes};
+    options.kv = extent();
     decode = std::make_unique<DecodeCore>(clock, outbox, decode_half, &landings, metrics, options);
     PrefillOptions prefill_options;
     prefill_options.identity.endpoint = "prefill";
     prefill_options.scheduler = scheduler(step_tokens_max);
-    prefill_options.kv = {kLayers, kBlockBytes};
+    prefill_options.kv = extent();
     prefill = std::make_unique<PrefillCore>(clock, outbox, prefill_half, metrics, prefill_options);
   }
   // Another decode worker, of which the first one may take what it has computed.
@@ -149,18 +180,29 @@ struct Fixture {
     DecodeOptions options;
     options.identity.endpoint = "donor";
     options.scheduler = scheduler(32);
-    options.kv = {kLayers, kBlockBytes};
+    options.kv = extent();
     donor =
         std::make_unique<DecodeCore>(clock, outbox, donor_half, &donor_landings, metrics, options);
   }
   ~Fixture() {
-    transport.unregister_memory(donor_half.device.kv.memory);
-    transport.unregister_memory(decode_half.device.kv.memory);
-    transport.unregister_memory(prefill_half.device.kv.memory);
+    for (const Half* half : {&donor_half, &decode_half, &prefill_half}) {
+      for (const KvMemory& pool : {half->device.kv.all, half->device.kv.windowed})
+        if (pool.layers > 0) transport.unregister_memory(pool.memory);
+    }
   }
-  static SchedulerOptions scheduler(uint32_t step_tokens_max) {
+  KvExtent extent() const {
+    const WorkerKv& kv = decode_half.device.kv;
+    return {.layers = kv.all.layers,
+            .block_bytes = kBlockBytes,
+            .model = {},
+            .window_layers = kv.windowed.layers,
+            .window = window};
+  }
+  SchedulerOptions scheduler(uint32_t step_tokens_max) const {
     SchedulerOptions options;
     options.blocks_total = 64;
+    options.window = window;
+    options.window_blocks_total = window > 0 ? kWindowBlocks : 0;
     options.context_tokens = 1024;
     options.step_tokens_max = step_tokens_max;
     return options;
@@ -240,7 +282,7 @@ struct Fixture {
     return out;
   }
   std::vector<TokenId> alone(std::vector<TokenId> prompt) const {
-    Fixture other;
+    Fixture other(32, window);
     other.route(1, std::move(prompt), "");
     other.run();
     return other.tokens(100);
@@ -254,8 +296,11 @@ struct Fixture {
     BOOST_TEST(prefill->idle());
     BOOST_TEST(busy_blocks(decode_half) == 0U);
     BOOST_TEST(busy_blocks(prefill_half) == 0U);
+    BOOST_TEST(decode_half.manager.stats().window_promised == 0U);
+    BOOST_TEST(prefill_half.manager.stats().window_promised == 0U);
   }
 
+  const uint32_t window;
   ManualClock clock;
   LoopbackTransport transport;
   FakeOutbox outbox;
@@ -293,6 +338,54 @@ BOOST_AUTO_TEST_CASE(a_moved_prompt_gives_the_same_tokens_and_is_not_computed_tw
     BOOST_TEST(f.metrics.kv_imports_whole.Value() == 1.0);
     BOOST_TEST(f.metrics.kv_exports_whole.Value() == 1.0);
     f.check_quiet();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(of_layers_with_a_window_only_what_is_still_seen_moves) {
+  for (const uint32_t window : {20U, 48U, 100U}) {
+    for (const uint32_t length : {22U, 33U, 100U, 161U, 300U}) {
+      Fixture f(32, window);
+      const auto prompt = Fixture::prompt(length);
+      f.route(1, prompt);
+      f.run();
+      BOOST_TEST(f.tokens(100) == f.alone(prompt), boost::test_tools::per_element());
+      BOOST_TEST(f.prefill_half.device.tokens_computed == length - 1);
+      BOOST_TEST(f.decode_half.device.tokens_computed == 5U);
+      BOOST_TEST(f.metrics.kv_imports_whole.Value() == 1.0);
+      f.check_quiet();
+      // What came is found again, as if it had been computed here.
+      f.route(2, prompt, "");
+      f.run();
+      BOOST_TEST(f.tokens(200) == f.tokens(100), boost::test_tools::per_element());
+      BOOST_TEST(f.decode_half.device.tokens_computed < 10U + kBlockTokens);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_import_that_is_cut_within_its_window_is_computed_here) {
+  for (const uint32_t window : {20U, 48U, 400U}) {
+    for (int turns = 1; turns < 10; ++turns) {
+      Fixture f(32, window);
+      const auto prompt = Fixture::prompt(160);
+      f.route(1, prompt);
+      for (int i = 0; i < turns; ++i) f.turn();
+      f.prefill_half.paused = true;
+      f.run();
+      const bool is_cut = f.tokens(100).empty();
+      f.clock.advance(limits::kImportDeadlineUnknown + limits::kHeartbeatInterval);
+      f.decode->on_tick();
+      f.run();
+      BOOST_TEST(f.tokens(100) == f.alone(prompt), boost::test_tools::per_element());
+      if (is_cut) BOOST_TEST(f.metrics.kv_imports_cut.Value() == 1.0);
+      // What has arrived serves only where all of the window has, as in a short prompt.
+      if (is_cut)
+        BOOST_TEST((f.decode_half.device.tokens_computed < 159U) == (window == 400U && turns > 1),
+                   window << " " << turns);
+      f.prefill_half.paused = false;
+      f.prefill->on_tick();
+      f.run();
+      f.check_quiet();
+    }
   }
 }
 

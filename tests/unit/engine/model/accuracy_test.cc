@@ -43,7 +43,7 @@ class Scorer {
 
   void forward(std::span<const TokenId> window) {
     const BatchSlice slice{0, static_cast<uint32_t>(window.size()), 0, blocks_};
-    model_->forward({.tokens = window, .slices = {&slice, 1}}, kv_, activations_);
+    model_->forward({.tokens = window, .slices = {&slice, 1}}, {.all = kv_}, activations_);
   }
   // Of rows [begin, end), at most kLogitsRows; valid until the next call.
   const float* logits(uint32_t begin, uint32_t end) {

@@ -14,6 +14,7 @@
 #include "engine/backend/backend.h"
 #include "engine/backend/cpu/cpu_backend.h"
 #include "engine/backend/reference/reference_backend.h"
+#include "engine/kv/window.h"
 #include "engine/model/decoder_model.h"
 #include "engine/model/executor.h"
 #include "engine/model/gguf_file.h"
@@ -67,6 +68,18 @@ struct GenerateOptions {
   int32_t prompt_alternatives = 2;
 };
 
+// Gives each of `count` sequences an equal share of the windowed blocks, of which each serves again
+// and again, as soon as nobody sees what it held.
+inline void name_window_blocks(const Executor& executor, uint32_t sequence, uint32_t count,
+                               StepSlice& slice) {
+  const uint32_t share = executor.limits().kv_window_blocks / count;
+  slice.window_first = first_seen_block(slice.position, executor.config().window);
+  BOOST_TEST_REQUIRE(slice.position + slice.tokens.size() <=
+                     size_t{slice.window_first + share} * kBlockTokens);
+  for (size_t b = slice.window_first; b < slice.blocks.size(); ++b)
+    slice.window_blocks.emplace_back(b % share * count + sequence);
+}
+
 // Generates for all prompts. Sequences take part in turn, `together` at a time, so prompts' chunks
 // and single tokens of others share steps. Scores of the prompt, if any, precede the output.
 inline Generated generate(Executor& executor, const std::vector<Tokens>& prompts,
@@ -111,6 +124,7 @@ inline Generated generate(Executor& executor, const std::vector<Tokens>& prompts
                           sequence.tokens.begin() + sequence.done + take);
       slice.position = sequence.done;
       slice.blocks = sequence.blocks;
+      if (executor.limits().kv_window_blocks > 0) name_window_blocks(executor, i, count, slice);
       slice.sample = take == left;
       slice.params = sequence.params;
       slice.prompt_tokens = static_cast<uint32_t>(prompts[i].size());

@@ -128,6 +128,16 @@ void check_long_sequences(TinyModelOptions tiny) {
                           {.output_tokens = 6, .chunk = chunk, .together = 2, .blocks_each = 40}),
                  expected, std::string(to_string(isa)));
   }
+  if (tiny.window == 0) return;
+  // As many windowed blocks as a chunk's rows see together, for each of the two.
+  for (uint32_t chunk : {100U, 17U}) {
+    ExecutorLimits recycling = limits;
+    recycling.kv_window_blocks = 2 * ((tiny.window + chunk) / kBlockTokens + 2);
+    LoadedModel model(*file, cpu_backend(3, detect_best_cpu_isa()), recycling);
+    check_same(generate(*model.executor, prompts,
+                        {.output_tokens = 6, .chunk = chunk, .together = 2, .blocks_each = 40}),
+               expected, "windowed blocks serve again");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(long_sequences_cross_segments_with_the_same_bits) {

@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(memory_is_told_before_it_is_taken) {
   const ModelConfig& config = tiny.loaded.description.config;
   // 2 layers, 2 kv heads of 8 padded to 16 dims, 16 tokens, keys and values, 2 bytes each.
   BOOST_TEST(Executor::block_bytes(config) == 2U * 2U * 16U * 16U * 2U * 2U);
-  const KvLayout layout = tiny.loaded.backend->kv_layout(tiny.loaded.executor->kv());
+  const KvLayout layout = tiny.loaded.backend->kv_layout(tiny.loaded.executor->kv().all);
   BOOST_TEST(Executor::block_bytes(config) == layout.block_bytes * config.layers);
   BOOST_TEST(Executor::workspace_bytes(config, kLimits) > 4U * 4U * config.vocab);
 }

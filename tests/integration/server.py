@@ -140,9 +140,10 @@ class Server:
     def post(self, path, body, **options):
         return self.request("POST", path, body, **options)
 
-    def complete(self, prompt, **fields):
+    def complete(self, prompt, timeout=60, **fields):
         """A completion that must succeed; returns the answer's JSON."""
-        reply = self.post("/v1/completions", {"model": MODEL, "prompt": prompt} | fields)
+        reply = self.post("/v1/completions", {"model": MODEL, "prompt": prompt} | fields,
+                          timeout=timeout)
         if reply.status != 200:
             raise AssertionError(f"{reply.status}: {reply.body[:500]}")
         return reply.json()

@@ -134,7 +134,8 @@ void SimWorker::make_memory() {
     const KvMemory kv{.memory = std::as_writable_bytes(std::span(memory)),
                       .layers = layers,
                       .blocks = blocks,
-                      .layer_bytes = blocks * kSimBlockBytes,
+                      .block_stride = kSimBlockBytes,
+                      .layer_stride = blocks * kSimBlockBytes,
                       .block_bytes = kSimBlockBytes};
     if (options_.role != wire::Role::kMixed) {
       const Status registered = process_.transport().register_memory(kv.memory);

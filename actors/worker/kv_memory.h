@@ -10,19 +10,19 @@
 
 namespace troupe {
 
-// One pool of blocks. Laid out `[layer][block]`, each layer of a block one contiguous run of
-// `block_bytes`. Outlived by `memory`, which may be a device's: only the transport and the device
-// touch it.
+// One pool of blocks, each layer of a block one contiguous run of `block_bytes`. Outlived by
+// `memory`, which may be a device's: only the transport and the device touch it.
 struct KvMemory {
   std::span<std::byte> memory;
   uint32_t layers = 0;
   uint32_t blocks = 0;
-  uint64_t layer_bytes = 0;  // from one layer to the next; ≥ blocks * block_bytes
+  uint64_t block_stride = 0;  // from one block to the next
+  uint64_t layer_stride = 0;  // from one layer of a block to its next
   uint64_t block_bytes = 0;
 
   [[nodiscard]] std::span<std::byte> at(uint32_t layer, BlockIndex block) const {
     TROUPE_ASSERT(layer < layers && block.value < blocks, layer, block);
-    return memory.subspan(layer * layer_bytes + block.value * block_bytes, block_bytes);
+    return memory.subspan(block.value * block_stride + layer * layer_stride, block_bytes);
   }
 };
 

@@ -197,8 +197,9 @@ WorkerKv LoadedModel::kv_memory() const {
   const ModelConfig& config = description_->config;
   const auto pool = [this](KvHandle kv, uint32_t layers, uint32_t blocks) {
     const KvLayout layout = backend_->kv_layout(kv);
-    return KvMemory{backend_->kv_memory(kv), layers, blocks, layout.layer_bytes,
-                    layout.block_bytes};
+    return KvMemory{
+        backend_->kv_memory(kv), layers, blocks, layout.block_stride, layout.layer_stride,
+        layout.block_bytes};
   };
   const DecoderKv& kv = executor_->kv();
   if (pools_.window_blocks == 0)

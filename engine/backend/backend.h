@@ -96,13 +96,14 @@ struct KvShape {
   bool windowed = false;
 };
 
-// Where KV lies in its buffer: `[layer][block][K|V][kv_head][...]`. A layer of a block is one
-// contiguous run of block_bytes, and within its K and V halves each head is one of head_bytes. K of
-// a head is stored [dim][token], V [token][dim].
+// Where KV lies in its buffer: layer l of block b at b * block_stride + l * layer_stride, one
+// contiguous run `[K|V][kv_head][...]` of block_bytes, within whose halves each head is one of
+// head_bytes. K of a head is stored [dim][token], V [token][dim].
 struct KvLayout {
   BufferHandle buffer;
-  uint64_t layer_bytes = 0;
-  uint64_t block_bytes = 0;
+  uint64_t block_stride = 0;
+  uint64_t layer_stride = 0;
+  uint64_t block_bytes = 0;  // of one layer
   uint64_t head_bytes = 0;
   uint32_t element_bytes = 0;
 };

@@ -71,7 +71,7 @@ void CpuBackend::segment(const AttentionCall& call, const AttentionPlan::Piece& 
       .blocks = batch_.blocks(slice, pool.shape.windowed),
       .keys = pool.keys<uint16_t>(call.layer.index, piece.kv_head),
       .values = pool.values<uint16_t>(call.layer.index, piece.kv_head),
-      .block_stride = pool.layout.block_bytes / sizeof(uint16_t)};
+      .block_stride = pool.layout.block_stride / sizeof(uint16_t)};
   ops_.attention_segment(tile, partials, scratch);
 }
 

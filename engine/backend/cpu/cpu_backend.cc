@@ -121,7 +121,7 @@ KvLayout CpuBackend::kv_layout(KvHandle kv) const {
 
 std::span<std::byte> CpuBackend::kv_memory(KvHandle kv) {
   const KvPool& pool = kv_pools_.get(kv);
-  return {pool.base, pool.shape.layers * pool.layout.layer_bytes};
+  return {pool.base, pool.shape.blocks * pool.layout.block_stride};
 }
 
 void CpuBackend::copy_block(KvHandle kv, BlockIndex from, BlockIndex to) {
@@ -179,7 +179,7 @@ void CpuBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const Atten
       rotate_heads(query + size_t{r} * q.width, q.width);
       rotate_heads(key_row, k.width);
       const size_t block =
-          batch_.block(r, pool.shape.windowed) * pool.layout.block_bytes / sizeof(uint16_t);
+          batch_.block(r, pool.shape.windowed) * pool.layout.block_stride / sizeof(uint16_t);
       const uint32_t token = batch_.position(r) % kBlockTokens;
       for (uint32_t h = 0; h < pool.shape.kv_heads; ++h) {
         ops_.store_key(key_row + size_t{h} * head_dim, head_dim, token,

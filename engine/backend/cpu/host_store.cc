@@ -142,8 +142,10 @@ Result<KvHandle> HostKvPools::add(const KvShape& shape, uint32_t element_bytes,
   pool.layout.element_bytes = element_bytes;
   pool.layout.head_bytes = uint64_t{kv_head_elements(shape.head_dim)} * element_bytes;
   pool.layout.block_bytes = 2 * pool.layout.head_bytes * shape.kv_heads;
-  pool.layout.layer_bytes = pool.layout.block_bytes * shape.blocks;
-  const uint64_t bytes = pool.layout.layer_bytes * shape.layers;
+  // A block with all its layers: what is in use touches few pages, however many layers there are.
+  pool.layout.layer_stride = pool.layout.block_bytes;
+  pool.layout.block_stride = pool.layout.layer_stride * shape.layers;
+  const uint64_t bytes = pool.layout.block_stride * shape.blocks;
   TROUPE_ASSIGN_OR_RETURN(pool.layout.buffer, buffers.allocate(bytes, MemoryKind::kDevice));
   pool.base = buffers.at(pool.layout.buffer, 0, bytes);
   pools_.push_back(pool);
@@ -159,12 +161,8 @@ void HostKvPools::copy_block(KvHandle handle, BlockIndex from, BlockIndex to) co
   const KvPool& pool = get(handle);
   TROUPE_ASSERT(from.value < pool.shape.blocks && to.value < pool.shape.blocks && from != to, from,
                 to, pool.shape.blocks);
-  const KvLayout& layout = pool.layout;
-  for (uint32_t layer = 0; layer < pool.shape.layers; ++layer) {
-    std::byte* base = pool.base + layer * layout.layer_bytes;
-    std::memcpy(base + to.value * layout.block_bytes, base + from.value * layout.block_bytes,
-                layout.block_bytes);
-  }
+  const uint64_t stride = pool.layout.block_stride;
+  std::memcpy(pool.base + to.value * stride, pool.base + from.value * stride, stride);
 }
 
 void HostRotations::set(RopeHandle handle, const RopeTable& rope,

@@ -82,11 +82,11 @@ struct KvPool {
   // Where a layer's keys of a kv head begin, in block 0; its values stand `value_offset` further.
   template <class T>
   [[nodiscard]] T* keys(uint32_t layer, uint32_t kv_head) const {
-    return reinterpret_cast<T*>(base + layer * layout.layer_bytes + kv_head * layout.head_bytes);
+    return reinterpret_cast<T*>(base + layer * layout.layer_stride + kv_head * layout.head_bytes);
   }
   template <class T>
   [[nodiscard]] T* values(uint32_t layer, uint32_t kv_head) const {
-    return reinterpret_cast<T*>(base + layer * layout.layer_bytes + layout.block_bytes / 2 +
+    return reinterpret_cast<T*>(base + layer * layout.layer_stride + layout.block_bytes / 2 +
                                 kv_head * layout.head_bytes);
   }
 };

@@ -99,7 +99,7 @@ KvLayout ReferenceBackend::kv_layout(KvHandle kv) const {
 
 std::span<std::byte> ReferenceBackend::kv_memory(KvHandle kv) {
   const KvPool& pool = kv_pools_.get(kv);
-  return {pool.base, pool.shape.layers * pool.layout.layer_bytes};
+  return {pool.base, pool.shape.blocks * pool.layout.block_stride};
 }
 
 void ReferenceBackend::copy_block(KvHandle kv, BlockIndex from, BlockIndex to) {
@@ -222,7 +222,7 @@ void ReferenceBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv,
       rotate(key + d, rotations.cosines(r), rotations.sines(r), rope.rotated_dim);
     const uint32_t token = batch_.position(r) % kBlockTokens;
     const size_t block =
-        batch_.block(r, pool.shape.windowed) * pool.layout.block_bytes / sizeof(float);
+        batch_.block(r, pool.shape.windowed) * pool.layout.block_stride / sizeof(float);
     for (uint32_t h = 0; h < pool.shape.kv_heads; ++h) {
       float* keys = pool.keys<float>(layer.index, h) + block;
       float* values =
@@ -254,7 +254,7 @@ void ReferenceBackend::attention(Rows q, KvHandle kv, const AttentionLayer& laye
                 .keys = pool.keys<float>(layer.index, head / group),
                 .values = pool.values<float>(layer.index, head / group),
                 .blocks = batch_.blocks(slice, pool.shape.windowed),
-                .block_stride = pool.layout.block_bytes / sizeof(float),
+                .block_stride = pool.layout.block_stride / sizeof(float),
                 .head_dim = head_dim,
                 .begin = layer.window != 0 && end > layer.window ? end - layer.window : 0,
                 .end = end,

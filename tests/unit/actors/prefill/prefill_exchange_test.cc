@@ -83,7 +83,8 @@ class PretendedDevice {
     return {.memory = bytes,
             .layers = layers,
             .blocks = blocks,
-            .layer_bytes = blocks * kBlockBytes,
+            .block_stride = kBlockBytes,
+            .layer_stride = blocks * kBlockBytes,
             .block_bytes = kBlockBytes};
   }
   std::byte* at(uint32_t layer, BlockIndex block, BlockIndex window_block) {

@@ -282,7 +282,8 @@ BOOST_AUTO_TEST_CASE(attention_reads_what_earlier_batches_stored_and_copied_bloc
     const KvLayout layout = backend->kv_layout(kv);
     BOOST_TEST(layout.head_bytes == 16U * 32U * layout.element_bytes);
     BOOST_TEST(layout.block_bytes == 2U * kKvHeads * layout.head_bytes);
-    BOOST_TEST(layout.layer_bytes == 8U * layout.block_bytes);
+    BOOST_TEST(layout.layer_stride == layout.block_bytes);
+    BOOST_TEST(layout.block_stride == kLayers * layout.layer_stride);
     std::vector<BlockIndex> blocks = {BlockIndex(5), BlockIndex(2), BlockIndex(7)};
     const std::vector<TokenId> tokens(kTokens, 0);
     std::vector<float> out;

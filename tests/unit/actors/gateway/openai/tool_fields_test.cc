@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(tools_are_offered_unless_the_choice_is_none) {
   BOOST_TEST(tools_for_template(both)[1]["function"]["parameters"]["properties"]["x"]["type"] ==
              "integer");
 
-  for (const std::string fields : {tools(""), std::string(), tools(kF, R"(,"tool_choice":"none")"),
+  for (const std::string& fields : {tools(""), std::string(), tools(kF, R"(,"tool_choice":"none")"),
                                    std::string(R"("tool_choice":"none")")}) {
     const ToolRequest none = parsed(fields).value();
     BOOST_TEST(!none.on(), fields);

@@ -53,7 +53,8 @@ StepResult result_of(const StepPlan& plan, TimePoint now) {
     SliceResult& out = result.slices.emplace_back();
     out.sequence = slice.sequence;
     const auto position = slice.position + static_cast<TokenId>(slice.tokens.size());
-    if (slice.sample) out.sampled = {{.token = kFirstToken + static_cast<TokenId>(position % kTokens)}};
+    if (slice.sample)
+      out.sampled = {{.token = kFirstToken + static_cast<TokenId>(position % kTokens)}};
   }
   result.started = result.finished = now;
   return result;

@@ -6,16 +6,15 @@
 #include <filesystem>
 #include <iostream>
 #include <sstream>
-#include <thread>
 
 #include "apps/node/described_model.h"
+#include "apps/node/isa_choice.h"
 #include "base/os/entropy.h"
 #include "base/os/memory.h"
 #include "engine/backend/cpu/cpu_backend.h"
 #include "engine/backend/reference/reference_backend.h"
 #include "engine/model/model_digest.h"
 #include "engine/tokenizer/gguf_tokenizer.h"
-#include "kernels/cpu/isa.h"
 
 namespace troupe {
 namespace {
@@ -40,29 +39,11 @@ LoadProgress progress_line() {
 
 }  // namespace
 
-Result<CpuIsa> choose_isa(const std::string& name) {
-  // The AMX kernels are held against emulated tiles, bit for bit, but have not met the hardware
-  // yet: they run where they are asked for.
-  if (name == "auto") return std::min(detect_best_cpu_isa(), CpuIsa::kAvx512Vnni);
-  const auto isa = parse_cpu_isa(name);
-  if (!isa) return invalid_argument("--cpu-features " + name + " is unknown; try auto");
-  if (!supports(*isa)) {
-    return Status{StatusCode::kUnsupported,
-                  "--cpu-features " + name + ": " + describe_lack(*isa) + "; take auto, or " +
-                      std::string(to_string(detect_best_cpu_isa())) + " or less"};
-  }
-  return *isa;
-}
-
-uint32_t choose_threads(uint32_t asked) {
-  return asked != 0 ? asked : std::max(1U, std::thread::hardware_concurrency());
-}
-
 Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const EngineOptions& options,
                                                        const Clock& clock) {
   std::unique_ptr<LoadedModel> loaded(new LoadedModel());
   TROUPE_RETURN_IF_ERROR(loaded->open(options));
-  TROUPE_RETURN_IF_ERROR(loaded->upload(options));
+  TROUPE_RETURN_IF_ERROR(loaded->upload(options, clock));
   TROUPE_RETURN_IF_ERROR(loaded->size_pool(options));
   TROUPE_RETURN_IF_ERROR(loaded->make_executor(options, clock));
   loaded->digest_ = loaded->pending_digest_.get();
@@ -85,8 +66,8 @@ Status LoadedModel::open(const EngineOptions& options) {
   return ok_status();
 }
 
-Status LoadedModel::upload(const EngineOptions& options) {
-  TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options.cpu_features));
+Status LoadedModel::upload(const EngineOptions& options, const Clock& clock) {
+  TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options.cpu_features, clock));
   const uint32_t threads = choose_threads(options.threads);
   const uint64_t weights = estimate_memory(*file_, description_->config, 2).weight_bytes;
   if (const auto available = available_memory_bytes();

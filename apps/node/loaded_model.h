@@ -24,15 +24,8 @@
 #include "engine/sample/sampler.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "kernels/cpu/isa.h"
 
 namespace troupe {
-
-// The instruction set of this name, or the best one of "auto". kInvalidArgument, kUnsupported: it
-// is unknown, or this machine lacks it.
-[[nodiscard]] Result<CpuIsa> choose_isa(const std::string& name);
-// `asked`, or one for every core that the process may use.
-[[nodiscard]] uint32_t choose_threads(uint32_t asked);
 
 class LoadedModel final {
  public:
@@ -70,7 +63,7 @@ class LoadedModel final {
  private:
   LoadedModel() = default;
   [[nodiscard]] Status open(const EngineOptions& options);
-  [[nodiscard]] Status upload(const EngineOptions& options);
+  [[nodiscard]] Status upload(const EngineOptions& options, const Clock& clock);
   [[nodiscard]] Status size_pool(const EngineOptions& options);
   [[nodiscard]] Status choose_context(const EngineOptions& options);
   [[nodiscard]] static Result<uint64_t> memory_for_pools(const EngineOptions& options);

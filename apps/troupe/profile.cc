@@ -7,7 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "apps/node/loaded_model.h"
+#include "apps/node/isa_choice.h"
 #include "apps/troupe/options.h"
 #include "base/os/system_clock.h"
 #include "engine/backend/cpu/cpu_backend.h"
@@ -63,7 +63,7 @@ class Profiler {
 };
 
 Status Profiler::load() {
-  TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options_.cpu_features));
+  TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options_.cpu_features, clock_));
   threads_ = choose_threads(options_.threads);
   TROUPE_ASSIGN_OR_RETURN(file_, GgufFile::open(options_.model_path));
   TROUPE_ASSIGN_OR_RETURN(description_, read_model(*file_));

@@ -36,6 +36,34 @@ inline void fetch(const uint16_t* from) {
   __builtin_prefetch(from);
 }
 
+// The elements of one dim of `Q` queries, which stand `stride` floats apart. One pointer for three
+// of them, hidden from the compiler, which would otherwise compute each address anew, in more
+// registers than there are.
+template <int Q>
+struct DimOfQueries {
+  static constexpr int kPointers = (Q + 2) / 3;
+  const float* at[kPointers];
+  size_t stride;
+
+  DimOfQueries(const float* first, size_t floats) : stride(floats) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kPointers; ++i) {
+      at[i] = first + 3 * i * floats;
+      asm("" : "+r"(at[i]));
+    }
+  }
+  float operator[](int query) const {
+    return at[query / 3][static_cast<size_t>(query % 3) * stride];
+  }
+  void next_dim() {
+#pragma GCC unroll 4
+    for (int i = 0; i < kPointers; ++i) {
+      ++at[i];
+      asm("" : "+r"(at[i]));
+    }
+  }
+};
+
 // Scores of `Q` queries with the tokens of `B` consecutive blocks.
 template <class V, int Q, int B>
 inline void score_blocks(const TileView& view, uint32_t query, uint32_t block) {
@@ -46,15 +74,14 @@ inline void score_blocks(const TileView& view, uint32_t query, uint32_t block) {
     next[b] = block + B + b < view.count ? view.keys(block + B + b)
                                          : view.values((block + B + b) % view.count);
   }
-  const float* scaled = view.scaled + size_t{query} * view.padded;
+  DimOfQueries<Q> x(view.scaled + size_t{query} * view.padded, view.padded);
   V sums[Q][B];
 #pragma GCC unroll 8
   for (int q = 0; q < Q; ++q)
 #pragma GCC unroll 4
     for (int b = 0; b < B; ++b) sums[q][b] = V::all(0.0F);
-  const uint32_t head_dim = view.tile->head_dim;
-  const uint32_t padded = view.padded;
-  for (uint32_t d = 0; d < head_dim; ++d) {
+  const size_t head_dim = view.tile->head_dim;
+  for (size_t d = 0; d < head_dim; ++d, x.next_dim()) {
     V k[B];
 #pragma GCC unroll 4
     for (int b = 0; b < B; ++b) k[b] = V::load_half(keys[b] + d * kKvBlockTokens);
@@ -64,9 +91,9 @@ inline void score_blocks(const TileView& view, uint32_t query, uint32_t block) {
     }
 #pragma GCC unroll 8
     for (int q = 0; q < Q; ++q) {
-      const V x = V::all(scaled[q * padded + d]);
+      const V one = V::all(x[q]);
 #pragma GCC unroll 4
-      for (int b = 0; b < B; ++b) sums[q][b] = V::fma(x, k[b], sums[q][b]);
+      for (int b = 0; b < B; ++b) sums[q][b] = V::fma(one, k[b], sums[q][b]);
     }
   }
   float* scores = view.scores + size_t{query} * kSegmentTokens + size_t{block} * kKvBlockTokens;
@@ -86,15 +113,16 @@ inline void weigh_columns(const TileView& view, uint32_t query, uint32_t dim, fl
 #pragma GCC unroll 4
     for (int c = 0; c < C; ++c) sums[q][c] = V::all(0.0F);
   const float* weights = view.scores + size_t{query} * kSegmentTokens;
-  const uint32_t padded = view.padded;
+  const size_t padded = view.padded;
   constexpr uint32_t kAhead = 2;  // blocks
   for (uint32_t begin = 0; begin < view.tokens; begin += kKvBlockTokens) {
     const uint32_t block = begin / kKvBlockTokens;
     const uint16_t* values = view.values(block) + dim;
     const uint16_t* next = view.values(block + kAhead < view.count ? block + kAhead : block) + dim;
-    const uint32_t count =
+    const size_t count =
         view.tokens - begin < kKvBlockTokens ? view.tokens - begin : kKvBlockTokens;
-    for (uint32_t t = 0; t < count; ++t) {
+    // 64-bit indices: of 32 bits, each would be computed anew, as it may wrap around.
+    for (size_t t = 0; t < count; ++t) {
       V v[C];
 #pragma GCC unroll 4
       for (int c = 0; c < C; ++c) v[c] = V::load_half(values + t * padded + c * 16);
@@ -102,7 +130,7 @@ inline void weigh_columns(const TileView& view, uint32_t query, uint32_t dim, fl
       for (int c = 0; c < C; c += 2) fetch(next + t * padded + c * 16);
 #pragma GCC unroll 8
       for (int q = 0; q < Q; ++q) {
-        const V p = V::all(weights[q * kSegmentTokens + begin + t]);
+        const V p = V::all(weights[static_cast<size_t>(q) * kSegmentTokens + begin + t]);
 #pragma GCC unroll 4
         for (int c = 0; c < C; ++c) sums[q][c] = V::fma(p, v[c], sums[q][c]);
       }

@@ -9,6 +9,7 @@
 
 #include "apps/node/isa_choice.h"
 #include "apps/troupe/options.h"
+#include "base/os/memory.h"
 #include "base/os/system_clock.h"
 #include "engine/backend/cpu/cpu_backend.h"
 #include "engine/backend/profiling_backend.h"
@@ -49,6 +50,7 @@ class Profiler {
   [[nodiscard]] uint32_t threads() const { return threads_; }
 
  private:
+  [[nodiscard]] Status check_memory(const std::string& name, const ProfilePhase& phase) const;
   [[nodiscard]] StepPlan plan_of(const ProfilePhase& phase) const;
 
   const ProfileOptions& options_;
@@ -97,12 +99,27 @@ StepPlan Profiler::plan_of(const ProfilePhase& phase) const {
   return plan;
 }
 
+// Memory that is promised and then not there would end the process midway.
+Status Profiler::check_memory(const std::string& name, const ProfilePhase& phase) const {
+  const ModelConfig& config = description_->config;
+  const uint64_t kv = uint64_t{phase.sequences} * blocks_of(phase) * Executor::block_bytes(config);
+  const uint64_t needed =
+      kv + Executor::workspace_bytes(config, {.step_tokens_max = phase.sequences * phase.tokens});
+  TROUPE_ASSIGN_OR_RETURN(const uint64_t available, available_memory_bytes());
+  if (needed <= available) return ok_status();
+  return {StatusCode::kResourceExhausted,
+          "phase " + name + " needs " + std::to_string(needed >> 20U) + " MiB, but only " +
+              std::to_string(available >> 20U) +
+              " MiB of memory are available; take fewer sequences or a shorter context"};
+}
+
 Result<Measured> Profiler::measure(const std::string& name, const ProfilePhase& phase) {
   const uint32_t tokens = phase.sequences * phase.tokens;
   if (phase.context + phase.tokens > description_->config.context_length)
     return invalid_argument(
         "phase " + name + " needs a context of " + std::to_string(phase.context + phase.tokens) +
         " tokens, the model has " + std::to_string(description_->config.context_length));
+  TROUPE_RETURN_IF_ERROR(check_memory(name, phase));
   TROUPE_ASSIGN_OR_RETURN(
       const auto executor,
       Executor::make(*backend_, *model_, *sampler_, clock_,

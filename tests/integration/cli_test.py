@@ -80,6 +80,7 @@ class CliTest(unittest.TestCase):
         for phase, why in (("8", "cannot be read"), ("8x1@", "cannot be read"),
                            ("8x1@128 ", "cannot be read"), ("0x1@1", "computes nothing"),
                            ("2000x1@1", "is larger than 1024 sequences"),
+                           ("1024x64@8000", "of memory are available; take fewer"),
                            ("1x1@9000", "needs a context of 9001 tokens, the model has 8192")):
             with self.subTest(phase):
                 run = troupe("profile", MODEL_FILE, "--phase", phase)

@@ -47,6 +47,8 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const EngineOptions& opti
   TROUPE_RETURN_IF_ERROR(loaded->size_pool(options));
   TROUPE_RETURN_IF_ERROR(loaded->make_executor(options, clock));
   loaded->digest_ = loaded->pending_digest_.get();
+  // What the digest has read after the upload was through with it.
+  loaded->file_->release_pages(loaded->file_->bytes());
   return loaded;
 }
 

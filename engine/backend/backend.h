@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -76,6 +77,9 @@ struct TensorSource {
   uint32_t inputs = 0;   // weights in a row: GGUF's dimension 0
   uint32_t outputs = 0;  // rows: GGUF's dimension 1 (1 for a vector)
   std::span<const std::byte> bytes;
+  // Called, from any thread, with parts of `bytes` that are not read again soon: their pages need
+  // not stay in memory. Empty: nobody wants to know. Lives as long as the bytes.
+  std::function<void(std::span<const std::byte>)> release;
 };
 
 struct RopeParameters {

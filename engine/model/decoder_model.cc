@@ -15,12 +15,13 @@ class Uploader {
   Uploader(const GgufFile& file, Backend& backend, const LoadProgress& progress, uint64_t total)
       : file_(file), backend_(backend), progress_(progress), total_(total) {}
 
-  static TensorSource source(const GgufTensor& tensor) {
+  [[nodiscard]] TensorSource source(const GgufTensor& tensor) const {
     return {.name = tensor.name,
             .type = tensor.type,
             .inputs = static_cast<uint32_t>(tensor.row_weights()),
             .outputs = static_cast<uint32_t>(tensor.rows()),
-            .bytes = {tensor.data, static_cast<size_t>(tensor.bytes)}};
+            .bytes = {tensor.data, static_cast<size_t>(tensor.bytes)},
+            .release = [&file = file_](auto part) { file.release_pages(part); }};
   }
 
   // The first error is kept; nothing is uploaded after it, nor for a null tensor.
@@ -42,7 +43,7 @@ class Uploader {
       return;
     }
     handle = uploaded.value();
-    file_.release_pages(tensor);
+    file_.release_pages({tensor.data, static_cast<size_t>(tensor.bytes)});
     done_ += tensor.bytes;
     if (progress_) progress_(done_, total_);
   }
@@ -123,7 +124,7 @@ Result<std::unique_ptr<DecoderModel>> DecoderModel::load(const GgufFile& file,
   TROUPE_RETURN_IF_ERROR(uploader.status());
   // A tied output was packed from the same bytes; embeddings are looked up in the file's.
   TROUPE_ASSIGN_OR_RETURN(model->embedding_,
-                          backend.upload_embedding(Uploader::source(*tensors.token_embd)));
+                          backend.upload_embedding(uploader.source(*tensors.token_embd)));
   TROUPE_RETURN_IF_ERROR(model->make_ropes());
   return model;
 }

@@ -46,9 +46,9 @@ struct DecoderActivations {
 class DecoderModel {
  public:
   // Uploads every weight of `file` into `backend`. The file's pages are given back to the system
-  // as they are uploaded, except those of the embedding table, of which a lookup reads one row; so
-  // `file` and `backend` must outlive the model; `description` is read_model(file).
-  // kUnsupported, kDataLoss, kResourceExhausted: from the backend; messages name the tensor.
+  // while they are uploaded. Of the embedding table a lookup reads one row in place; so `file` and
+  // `backend` must outlive the model; `description` is read_model(file). kUnsupported, kDataLoss,
+  // kResourceExhausted: from the backend; messages name the tensor.
   [[nodiscard]] static Result<std::unique_ptr<DecoderModel>> load(
       const GgufFile& file, const ModelDescription& description, Backend& backend,
       const LoadProgress& progress = {});

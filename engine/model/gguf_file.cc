@@ -363,13 +363,13 @@ Result<std::vector<float>> GgufFile::get_f32s(std::string_view key) const {
   return numbers;
 }
 
-void GgufFile::release_pages(const GgufTensor& tensor) const {
-  TROUPE_ASSERT(tensor.data >= bytes_.data(), tensor.name);
-  TROUPE_ASSERT(tensor.data + tensor.bytes <= bytes_.data() + bytes_.size(), tensor.name);
+void GgufFile::release_pages(std::span<const std::byte> part) const {
+  TROUPE_ASSERT(part.data() >= bytes_.data(), name_);
+  TROUPE_ASSERT(part.data() + part.size() <= bytes_.data() + bytes_.size(), name_, part.size());
   if (mapping_ == nullptr) return;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<uintptr_t>(tensor.data) + page - 1) / page * page;
-  const auto end = (reinterpret_cast<uintptr_t>(tensor.data) + tensor.bytes) / page * page;
+  const auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<uintptr_t>(part.data()) + part.size()) / page * page;
   if (begin >= end) return;
   // Advice: a failure costs memory, not correctness.
   ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);

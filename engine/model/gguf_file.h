@@ -153,11 +153,10 @@ class GgufFile final {
   [[nodiscard]] Result<std::vector<int32_t>> get_i32s(std::string_view key) const;
   [[nodiscard]] Result<std::vector<float>> get_f32s(std::string_view key) const;
 
-  // Tells the kernel that the tensor's pages are not needed any more (after its weights were packed
-  // elsewhere), so that they stop counting as resident. Pages shared with a neighbour stay. Reading
-  // the tensor later still works: it comes from the file again. `tensor` must be one of tensors()
-  // and have data.
-  void release_pages(const GgufTensor& tensor) const;
+  // Tells the kernel that the pages which lie wholly within `part` of bytes() are not needed for
+  // now (their weights were packed elsewhere), so that they stop counting as resident. Reading them
+  // still works, even meanwhile on another thread: they come from the file again.
+  void release_pages(std::span<const std::byte> part) const;
 
   // kDataLoss when the file on disk no longer has the size or modification time that was mapped.
   // Call it after the weights were read. Always ok for what was not opened by a path.

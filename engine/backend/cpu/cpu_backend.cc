@@ -23,6 +23,20 @@ size_t attention_floats(uint32_t head_dim) {
          size_t{2} * kAttentionQueriesMax * partial_floats(head_dim);
 }
 
+// Packs rows [begin, end), and gives back what it has read of the file every kBandBytes: a tensor
+// that were resident until its end would count twice.
+Status pack_rows(const TensorSource& source, uint32_t begin, uint32_t end, PackedLinear& packed) {
+  constexpr size_t kBandBytes = size_t{4} << 20;
+  const size_t row_bytes = row_bytes_of(source);
+  const auto band = static_cast<uint32_t>(kBandBytes / row_bytes / kLinearGroup + 1) * kLinearGroup;
+  for (uint32_t n = begin; n < end; n += band) {
+    const uint32_t last = end - n > band ? n + band : end;
+    TROUPE_RETURN_IF_ERROR(packed.pack_rows(source.bytes.data(), n, last));
+    if (source.release) source.release(source.bytes.subspan(n * row_bytes, (last - n) * row_bytes));
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 CpuBackend::CpuBackend(const CpuBackendOptions& options)
@@ -75,7 +89,7 @@ Result<LinearHandle> CpuBackend::upload_linear(const TensorSource& source) {
   std::mutex mutex;
   Status failure;
   pool_.split(source.outputs, kLinearGroup, [&](uint32_t begin, uint32_t end) {
-    Status status = packed->pack_rows(source.bytes.data(), begin, end);
+    Status status = pack_rows(source, begin, end, *packed);
     if (status.ok()) return;
     const std::lock_guard lock(mutex);
     failure = std::move(status);
@@ -140,6 +154,7 @@ void CpuBackend::embed(EmbeddingHandle table, Rows out) {
     for (uint32_t r = begin; r < end; ++r)
       tensors_.embed(table, batch_.token(r), {to + size_t{r} * out.width, out.width});
   });
+  tensors_.looked_up(table, out.rows);
 }
 
 void CpuBackend::rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out) {

@@ -21,13 +21,17 @@ Status check_source(const TensorSource& source) {
     return {StatusCode::kUnsupported, "tensor " + describe(source) +
                                           ": a row must be a whole number of blocks of " +
                                           std::to_string(traits.block_weights) + " weights"};
-  const uint64_t bytes = uint64_t{source.inputs} / traits.block_weights * traits.block_bytes *
-                         uint64_t{source.outputs};
+  const uint64_t bytes = uint64_t{row_bytes_of(source)} * source.outputs;
   if (source.bytes.size() < bytes)
     return {StatusCode::kDataLoss, "tensor " + describe(source) + " needs " +
                                        std::to_string(bytes) + " bytes and has " +
                                        std::to_string(source.bytes.size()) + ": get the file anew"};
   return ok_status();
+}
+
+size_t row_bytes_of(const TensorSource& source) {
+  const WeightTypeTraits& traits = traits_of(source.type);
+  return size_t{source.inputs} / traits.block_weights * traits.block_bytes;
 }
 
 Result<std::vector<float>> dequantized(const TensorSource& source) {
@@ -91,8 +95,8 @@ Result<VectorHandle> HostTensors::add_vector(const TensorSource& source) {
 
 Result<EmbeddingHandle> HostTensors::add_embedding(const TensorSource& source) {
   TROUPE_RETURN_IF_ERROR(check_source(source));
-  embeddings_.push_back(source);
-  embeddings_.back().name = "";  // the view belongs to the caller
+  embeddings_.push_back({.table = source});
+  embeddings_.back().table.name = "";  // the view belongs to the caller
   return EmbeddingHandle(static_cast<uint32_t>(embeddings_.size()));
 }
 
@@ -103,13 +107,20 @@ std::span<const float> HostTensors::vector(VectorHandle handle) const {
 
 void HostTensors::embed(EmbeddingHandle handle, TokenId token, std::span<float> out) const {
   TROUPE_ASSERT(handle.value >= 1 && handle.value <= embeddings_.size(), handle);
-  const TensorSource& table = embeddings_[handle.value - 1];
+  const TensorSource& table = embeddings_[handle.value - 1].table;
   TROUPE_ASSERT(token >= 0 && static_cast<uint32_t>(token) < table.outputs, token, table.outputs);
   TROUPE_ASSERT(out.size() == table.inputs, out.size(), table.inputs);
-  const WeightTypeTraits& traits = traits_of(table.type);
-  const size_t row_bytes = size_t{table.inputs} / traits.block_weights * traits.block_bytes;
-  dequantize(table.type, table.bytes.data() + static_cast<size_t>(token) * row_bytes, 1,
+  dequantize(table.type, table.bytes.data() + static_cast<size_t>(token) * row_bytes_of(table), 1,
              table.inputs, out.data());
+}
+
+void HostTensors::looked_up(EmbeddingHandle handle, uint32_t rows) {
+  TROUPE_ASSERT(handle.value >= 1 && handle.value <= embeddings_.size(), handle);
+  Embedding& embedding = embeddings_[handle.value - 1];
+  embedding.lookups += rows;
+  if (embedding.lookups < kLookupsKept || !embedding.table.release) return;
+  embedding.table.release(embedding.table.bytes);
+  embedding.lookups = 0;
 }
 
 Result<RopeHandle> HostRopes::add(const RopeParameters& parameters) {

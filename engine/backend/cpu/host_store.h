@@ -19,6 +19,8 @@ namespace troupe {
 // kDataLoss or kUnsupported when the bytes are too few for the shape or a row is no whole number of
 // blocks.
 [[nodiscard]] Status check_source(const TensorSource& source);
+// What a row of it takes in the file.
+[[nodiscard]] size_t row_bytes_of(const TensorSource& source);
 // Checked first; row-major floats.
 [[nodiscard]] Result<std::vector<float>> dequantized(const TensorSource& source);
 
@@ -49,11 +51,20 @@ class HostTensors final {
   [[nodiscard]] std::span<const float> vector(VectorHandle handle) const;
   // Writes the table's row `token`.
   void embed(EmbeddingHandle handle, TokenId token, std::span<float> out) const;
+  // To be called after so many of them: gives the table's pages back now and then. The system maps
+  // some 16 around each row, which in time would be all.
+  void looked_up(EmbeddingHandle handle, uint32_t rows);
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
   std::vector<std::vector<float>> vectors_;
-  std::vector<TensorSource> embeddings_;
+  static constexpr uint32_t kLookupsKept = 256;  // 16 MiB, if all are far from one another
+
+  struct Embedding {
+    TensorSource table;
+    uint32_t lookups = 0;  // since its pages were given back
+  };
+  std::vector<Embedding> embeddings_;
   uint64_t bytes_ = 0;
 };
 

@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(released_pages_leave_memory_and_can_be_read_again) {
   BOOST_TEST(expected == kBytes / 4096 * size_t{'x'});
   const size_t loaded = resident_file_bytes();
   BOOST_TEST(loaded > idle + kBytes / 2);
-  file.value()->release_pages(big);
+  file.value()->release_pages({big.data, static_cast<size_t>(big.bytes)});
   BOOST_TEST(resident_file_bytes() < loaded - kBytes / 2);
   BOOST_TEST(sum() == expected);
 }

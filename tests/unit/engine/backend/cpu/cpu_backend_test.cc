@@ -1,10 +1,13 @@
 #include "engine/backend/cpu/cpu_backend.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <random>
+#include <utility>
 
 #include "engine/backend/reference/reference_backend.h"
 
@@ -136,6 +139,69 @@ BOOST_AUTO_TEST_CASE(bad_tensors_are_errors_that_name_them) {
   const Status status = cpu.upload_linear(f32_source(infinite, 32, 2)).status();
   BOOST_TEST((status.code() == StatusCode::kDataLoss));
   BOOST_TEST(status.message().find("test.weight") != std::string::npos);
+}
+
+// Parts of a source that were released, in order.
+class Released {
+ public:
+  explicit Released(TensorSource& source) : base_(source.bytes.data()) {
+    source.release = [this](std::span<const std::byte> part) {
+      const std::lock_guard lock(mutex_);
+      parts_.emplace_back(static_cast<size_t>(part.data() - base_), part.size());
+    };
+  }
+  std::vector<std::pair<size_t, size_t>> take() {  // (offset, bytes)
+    std::sort(parts_.begin(), parts_.end());
+    return std::exchange(parts_, {});
+  }
+
+ private:
+  const std::byte* base_;
+  std::mutex mutex_;
+  std::vector<std::pair<size_t, size_t>> parts_;
+};
+
+BOOST_AUTO_TEST_CASE(an_upload_gives_back_what_it_has_read_a_few_mib_at_a_time) {
+  constexpr uint32_t kInputs = 512, kOutputs = 6001;
+  constexpr size_t kPartMax = size_t{4} << 20;
+  const std::vector<float> values = random_floats(size_t{kInputs} * kOutputs, 1.0F, 1);
+  CpuBackend cpu({.threads = 2, .isa = best_isa()});
+  TensorSource source = f32_source(values, kInputs, kOutputs);
+  Released released(source);
+  BOOST_REQUIRE(cpu.upload_linear(source).ok());
+  size_t end = 0;
+  for (const auto& [offset, bytes] : released.take()) {
+    BOOST_TEST(offset == end);
+    BOOST_TEST(bytes <= kPartMax + size_t{kLinearGroup} * kInputs * 4);
+    end = offset + bytes;
+  }
+  BOOST_TEST(end == source.bytes.size());
+}
+
+BOOST_AUTO_TEST_CASE(an_embedding_table_is_given_back_after_some_lookups) {
+  constexpr uint32_t kWidth = 32, kRows = 100;
+  const std::vector<float> values = random_floats(size_t{kWidth} * kRows, 1.0F, 1);
+  CpuBackend cpu({.threads = 2, .isa = best_isa()});
+  TensorSource source = f32_source(values, kWidth, kRows);
+  Released released(source);
+  const EmbeddingHandle table = cpu.upload_embedding(source).value();
+  Device device(cpu);
+  const std::vector<TokenId> tokens(kRows, 7);
+  std::vector<BlockIndex> blocks;
+  for (uint32_t b = 0; b * kBlockTokens < kRows; ++b) blocks.push_back(BlockIndex{b});
+  const std::vector<BatchSlice> slices{{0, kRows, 0, blocks}};
+  const Rows out = device.rows(kRows, kWidth);
+  size_t releases = 0;
+  for (int pass = 0; pass < 12; ++pass) {
+    cpu.set_batch({.tokens = tokens, .slices = slices}, {});
+    cpu.embed(table, out);
+    for (const auto& [offset, bytes] : released.take()) {
+      BOOST_TEST(offset == 0U);
+      BOOST_TEST(bytes == source.bytes.size());
+      ++releases;
+    }
+  }
+  BOOST_TEST(releases == 4U);  // 1,200 lookups in steps of 100, every 256 at the earliest
 }
 
 BOOST_AUTO_TEST_CASE(row_operations_of_all_backends_follow_their_formulas) {

@@ -54,6 +54,7 @@ void draw_worker(SeededRng& rng, SimWorkerOptions& worker) {
                  .prompt_context_seconds = 1e-7 * rng.uniform(),
                  .decode_context_seconds = 1e-7 * rng.uniform()};
   worker.scheduler.step_tokens_max = rng.chance(0.5) ? number(rng, 8, 64) : number(rng, 64, 512);
+  if (rng.chance(0.7)) worker.scheduler.step_time = std::chrono::milliseconds(number(rng, 1, 100));
   worker.scheduler.running_max = rng.chance(0.3) ? number(rng, 1, 4) : 256;
   worker.scheduler.waiting_max = rng.chance(0.2) ? number(rng, 2, 8) : kWaitingSequencesMax;
   worker.scheduler.passes_max = number(rng, 0, 16);
@@ -165,6 +166,7 @@ std::string describe(const Scenario& scenario) {
       << " window=" << worker.model.window << " global_every=" << worker.model.global_every
       << " window_blocks=" << worker.window_blocks << " blocks=" << worker.blocks
       << " context=" << worker.context_tokens << " step_tokens=" << worker.scheduler.step_tokens_max
+      << " step_time_us=" << us(worker.scheduler.step_time)
       << " running=" << worker.scheduler.running_max << " waiting=" << worker.scheduler.waiting_max
       << " passes=" << worker.scheduler.passes_max << " copy_min=" << worker.copy_tokens_min
       << " import_min=" << worker.import_tokens_min << " in_flight=" << world.requests_in_flight_max

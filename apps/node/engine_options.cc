@@ -34,6 +34,11 @@ void add_compute_settings(Settings& settings, EngineOptions& options) {
                 .least = 1,
                 .most = 65536},
                &options.step_tokens_max);
+  settings.add({.name = "step-time-ms",
+                .help = "Milliseconds that a step should take: prompts go in chunks that fit, so "
+                        "that running streams go on evenly; 0: as max-step-tokens says",
+                .most = 60000},
+               &options.step_time_ms);
   settings.add(
       {.name = "max-running", .help = "Sequences in the batch at once", .least = 1, .most = 65536},
       &options.running_max);

@@ -23,6 +23,7 @@ struct EngineOptions {
   uint32_t kv_window_blocks = 0;      // of layers with a window; 0: in proportion, kv_pool_sizes.h
   uint32_t context_tokens = 0;        // 0: the model's
   uint32_t step_tokens_max = kStepTokensDefault;
+  uint32_t step_time_ms = kStepTimeDefault.count();  // 0: no matter
   uint32_t running_max = kRunningSequencesMax;
   std::string speculation = "auto";  // or "off"
   uint32_t requests_in_flight_max = limits::kRequestsInFlightDefault;

@@ -155,8 +155,8 @@ Status LoadedModel::make_executor(const EngineOptions& options, const Clock& clo
   limits.step_tokens_max = options.step_tokens_max;
   limits.kv_blocks = pools_.blocks;
   limits.kv_window_blocks = pools_.window_blocks;
-  sampler_ = std::make_unique<Sampler>(description_->config.vocab, tokenizer_->end_tokens());
-  TROUPE_ASSIGN_OR_RETURN(executor_, Executor::make(*backend_, *model_, *sampler_, clock, limits));
+  TROUPE_ASSIGN_OR_RETURN(
+      executor_, Executor::make(*backend_, *model_, tokenizer_->end_tokens(), clock, limits));
   hasher_ = std::make_unique<Xxh3BlockHasher>(entropy_u64());
   KvCacheManagerOptions manager;
   manager.blocks = pools_.blocks;
@@ -170,10 +170,18 @@ std::string LoadedModel::name() const {
   return std::filesystem::path(file_->name()).stem().string();
 }
 
-void LoadedModel::describe_pools(SchedulerOptions& scheduler) const {
+SchedulerOptions LoadedModel::scheduler_options(const EngineOptions& options) const {
+  SchedulerOptions scheduler;
   scheduler.blocks_total = pools_.blocks;
   scheduler.window = description_->config.window;
   scheduler.window_blocks_total = pools_.window_blocks;
+  scheduler.context_tokens = context_tokens_;
+  scheduler.end_tokens = tokenizer_->end_tokens();
+  scheduler.step_tokens_max = options.step_tokens_max;
+  scheduler.step_time = std::chrono::milliseconds(options.step_time_ms);
+  scheduler.running_max = options.running_max;
+  scheduler.guesses_max = guesses_max(options);
+  return scheduler;
 }
 
 WorkerKv LoadedModel::kv_memory() const {

@@ -21,7 +21,6 @@
 #include "engine/model/executor.h"
 #include "engine/model/gguf_file.h"
 #include "engine/model/model_config.h"
-#include "engine/sample/sampler.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -40,8 +39,8 @@ class LoadedModel final {
   [[nodiscard]] const GgufFile& file() const { return *file_; }
   [[nodiscard]] Executor& executor() { return *executor_; }
   [[nodiscard]] KvCacheManagerCore& kv_cache_manager() { return *kv_cache_manager_; }
-  // What the pools of KV blocks say to whoever plans with them.
-  void describe_pools(SchedulerOptions& scheduler) const;
+  // For who plans its steps: with its pools of KV blocks, its context and its end tokens.
+  [[nodiscard]] SchedulerOptions scheduler_options(const EngineOptions& options) const;
   // Of a sequence, prompt and output: the model's or, where smaller, what was asked for or fits the
   // pool.
   [[nodiscard]] uint32_t context_tokens() const { return context_tokens_; }
@@ -81,7 +80,6 @@ class LoadedModel final {
   KvPoolSizes pools_;  // window_blocks is 0 where all layers share one
   uint64_t pool_bytes_ = 0;
   uint32_t context_tokens_ = 0;
-  std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<BlockHasher> hasher_;
   std::unique_ptr<KvCacheManagerCore> kv_cache_manager_;

@@ -56,21 +56,10 @@ WorkerIdentity WorkerParts::identity(const Node& node, const WorkerOptions& opti
   return identity;
 }
 
-SchedulerOptions WorkerParts::scheduler(const EngineOptions& options) const {
-  SchedulerOptions scheduler;
-  loaded_.describe_pools(scheduler);
-  scheduler.context_tokens = loaded_.context_tokens();
-  scheduler.end_tokens = loaded_.tokenizer().end_tokens();
-  scheduler.step_tokens_max = options.step_tokens_max;
-  scheduler.running_max = options.running_max;
-  scheduler.guesses_max = guesses_max(options);
-  return scheduler;
-}
-
 caf::actor WorkerParts::spawn_decode_worker(Node& node, const WorkerOptions& options) {
   DecodeOptions decode;
   decode.identity = identity(node, options);
-  decode.scheduler = scheduler(options.engine);
+  decode.scheduler = loaded_.scheduler_options(options.engine);
   WorkerBulk bulk;
   bulk.kv = loaded_.kv_memory();
   decode.kv = loaded_.kv_extent();
@@ -89,7 +78,7 @@ caf::actor WorkerParts::spawn_decode_worker(Node& node, const WorkerOptions& opt
 caf::actor WorkerParts::spawn_prefill_worker(Node& node, const WorkerOptions& options) {
   PrefillOptions prefill;
   prefill.identity = identity(node, options);
-  prefill.scheduler = scheduler(options.engine);
+  prefill.scheduler = loaded_.scheduler_options(options.engine);
   prefill.kv = loaded_.kv_extent();
   PrefillWorker worker = spawn_prefill(
       node.system(), clock_, node.outbox(), metrics_, std::move(prefill), node.transport(),

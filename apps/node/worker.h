@@ -39,7 +39,6 @@ class WorkerParts final {
   class ModelTeller;
 
   [[nodiscard]] WorkerIdentity identity(const Node& node, const WorkerOptions& options) const;
-  [[nodiscard]] SchedulerOptions scheduler(const EngineOptions& options) const;
   [[nodiscard]] caf::actor spawn_decode_worker(Node& node, const WorkerOptions& options);
   [[nodiscard]] caf::actor spawn_prefill_worker(Node& node, const WorkerOptions& options);
 

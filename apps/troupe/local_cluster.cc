@@ -93,12 +93,7 @@ Status LocalCluster::spawn_worker(const EngineOptions& options, const LocalModel
   decode.identity.model_name = model.name;
   decode.identity.context_tokens = loaded.context_tokens();
   decode.identity.routers = {kRouterEndpoint};
-  loaded.describe_pools(decode.scheduler);
-  decode.scheduler.context_tokens = loaded.context_tokens();
-  decode.scheduler.end_tokens = loaded.tokenizer().end_tokens();
-  decode.scheduler.step_tokens_max = options.step_tokens_max;
-  decode.scheduler.running_max = options.running_max;
-  decode.scheduler.guesses_max = guesses_max(options);
+  decode.scheduler = loaded.scheduler_options(options);
   const caf::actor device = spawn_device(*system_, loaded.executor());
   const caf::actor manager = spawn_kv_cache_manager(*system_, loaded.kv_cache_manager(), metrics);
   return bind(endpoint, spawn_decode(

@@ -61,7 +61,6 @@ class Profiler {
   std::unique_ptr<CpuBackend> cpu_;
   std::unique_ptr<ProfilingBackend> backend_;
   std::unique_ptr<DecoderModel> model_;
-  std::unique_ptr<Sampler> sampler_;
 };
 
 Status Profiler::load() {
@@ -73,7 +72,6 @@ Status Profiler::load() {
   backend_ =
       std::make_unique<ProfilingBackend>(*cpu_, clock_, [this] { return cpu_->busy_time(); });
   TROUPE_ASSIGN_OR_RETURN(model_, DecoderModel::load(*file_, *description_, *backend_, nullptr));
-  sampler_ = std::make_unique<Sampler>(description_->config.vocab, std::vector<TokenId>{});
   return ok_status();
 }
 
@@ -122,7 +120,7 @@ Result<Measured> Profiler::measure(const std::string& name, const ProfilePhase& 
   TROUPE_RETURN_IF_ERROR(check_memory(name, phase));
   TROUPE_ASSIGN_OR_RETURN(
       const auto executor,
-      Executor::make(*backend_, *model_, *sampler_, clock_,
+      Executor::make(*backend_, *model_, {}, clock_,
                      {.step_tokens_max = tokens, .kv_blocks = phase.sequences * blocks_of(phase)}));
   StepPlan plan = plan_of(phase);
   TROUPE_RETURN_IF_ERROR(executor->execute(plan).status());
@@ -158,7 +156,7 @@ void print(const Measured& of, uint32_t threads) {
               of.tokens / step_ms * 1e3);
   std::printf("  %-44s %6s %9s %7s %8s %8s %7s\n", "operation", "calls", "ms", "share", "GB/s",
               "GOP/s", "idle");
-  OperationProfile rest{.name = "between operations (sampling)", .time = of.time};
+  OperationProfile rest{.name = "between operations", .time = of.time};
   OperationProfile all{.name = "all", .time = of.time};
   for (const OperationProfile& operation : of.operations) {
     print_row(of, threads, operation);

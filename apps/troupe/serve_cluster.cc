@@ -138,6 +138,7 @@ class LocalProcesses {
     add("--kv-window-blocks", std::to_string(engine.kv_window_blocks));
     add("--context-length", std::to_string(engine.context_tokens));
     add("--max-step-tokens", std::to_string(engine.step_tokens_max));
+    add("--step-time-ms", std::to_string(engine.step_time_ms));
     add("--max-running", std::to_string(engine.running_max));
     add("--speculation", engine.speculation);
     return spec;

@@ -53,6 +53,7 @@ sim::WorldOptions world_options(const SimOptions& options, const DeviceProfile& 
   world.worker.blocks = options.blocks > 0 ? options.blocks : profile.blocks;
   world.worker.scheduler.step_tokens_max =
       options.step_tokens_max > 0 ? options.step_tokens_max : profile.step_tokens_max;
+  world.worker.scheduler.step_time = std::chrono::milliseconds(options.step_time_ms);
   world.worker.scheduler.running_max = options.running_max;
   world.worker.scheduler.waiting_max = 1U << 20;
   // Parts leave four times a step, and a token's KV is one number in each of the four.
@@ -190,6 +191,11 @@ void add_cluster_flags(CLI::App& command, SimOptions& options) {
                      "KV blocks of 16 tokens of each worker; 0: the device's");
   command.add_option("--max-step-tokens", options.step_tokens_max,
                      "Tokens computed in one step; 0: the device's");
+  command
+      .add_option("--step-time-ms", options.step_time_ms,
+                  "Milliseconds that a step should take, by its prompts' chunks; 0: no matter")
+      ->check(CLI::Range(0, 60000))
+      ->capture_default_str();
   command.add_option("--max-running", options.running_max, "Sequences in a worker's batch at once")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();

@@ -7,6 +7,8 @@
 #include <functional>
 #include <string>
 
+#include "engine/schedule/limits.h"
+
 namespace troupe {
 
 struct SimOptions {
@@ -18,8 +20,9 @@ struct SimOptions {
   uint32_t fronts = 1;
   std::string policy = "least_ttft";
   std::string device = "gpu";
-  uint32_t blocks = 0;           // of each worker; 0: the device's
-  uint32_t step_tokens_max = 0;  // 0: the device's
+  uint32_t blocks = 0;                               // of each worker; 0: the device's
+  uint32_t step_tokens_max = 0;                      // 0: the device's
+  uint32_t step_time_ms = kStepTimeDefault.count();  // 0: no matter
   uint32_t running_max = 256;
   uint32_t requests_in_flight_max = 100000;
   uint32_t requests = 1000;

@@ -68,6 +68,7 @@ inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "served-model-name",
     "slo",
     "speculation",
+    "step-time-ms",
     "svg",
     "temperature",
     "think-time",

@@ -164,6 +164,18 @@ class Backend {
   // (the work goes on), or the status of a failed device.
   [[nodiscard]] virtual Status wait(EventHandle event, Duration patience) = 0;
 
+  // --- Work of the host on results, on threads that would idle meanwhile: calls task(index,
+  // worker) once for each index in [0, count) and returns when all calls have returned. Two calls
+  // at the same time never have the same worker, which is below host_workers() and `workers_max`;
+  // which one takes an index is a race. Not in the stream: the caller has waited for what it reads.
+  // Tasks do not throw and call nothing of the backend. By itself: one after the other.
+  using HostTask = std::function<void(uint32_t index, uint32_t worker)>;
+  [[nodiscard]] virtual uint32_t host_workers() const { return 1; }
+  virtual void run_on_host(uint32_t count, uint32_t workers_max, const HostTask& task) {
+    static_cast<void>(workers_max);
+    for (uint32_t i = 0; i < count; ++i) task(i, 0);
+  }
+
   // --- Weights. They live as long as the backend. `source.bytes` are read during the call, except
   // that an embedding table may be read in place: its bytes must outlive the backend's use.
   // kUnsupported names the tensor, its type and shape; kDataLoss: fewer bytes than the shape needs.

@@ -107,6 +107,10 @@ void ProfilingBackend::copy(BufferHandle to, uint64_t to_offset, BufferHandle fr
         [&] { inner_.copy(to, to_offset, from, from_offset, bytes); });
 }
 
+void ProfilingBackend::run_on_host(uint32_t count, uint32_t workers_max, const HostTask& task) {
+  timed("sample", {}, [&] { inner_.run_on_host(count, workers_max, task); });
+}
+
 void ProfilingBackend::copy_block(KvHandle kv, BlockIndex from, BlockIndex to) {
   const double bytes =
       static_cast<double>(inner_.kv_layout(kv).block_bytes) * pools_.at(kv.value).layers;

@@ -48,6 +48,8 @@ class ProfilingBackend final : public Backend {
   [[nodiscard]] EventHandle record_event() override { return inner_.record_event(); }
   [[nodiscard]] Result<bool> query(EventHandle event) override { return inner_.query(event); }
   [[nodiscard]] Status wait(EventHandle event, Duration patience) override;
+  [[nodiscard]] uint32_t host_workers() const override { return inner_.host_workers(); }
+  void run_on_host(uint32_t count, uint32_t workers_max, const HostTask& task) override;
   [[nodiscard]] Result<LinearHandle> upload_linear(const TensorSource& source) override;
   [[nodiscard]] Result<EmbeddingHandle> upload_embedding(const TensorSource& source) override;
   [[nodiscard]] Result<VectorHandle> upload_vector(const TensorSource& source) override;

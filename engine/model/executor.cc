@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "engine/grammar/limits.h"
 #include "engine/kv/window.h"
 #include "kernels/ops/ops.h"
 
@@ -26,16 +25,21 @@ bool is_finite(const std::vector<double>& values) {
 
 }  // namespace
 
-Executor::Executor(Backend& backend, const DecoderModel& model, Sampler& sampler,
-                   const Clock& clock, const ExecutorLimits& limits)
-    : backend_(backend), model_(model), sampler_(sampler), clock_(clock), limits_(limits) {}
+Executor::Executor(Backend& backend, const DecoderModel& model,
+                   const std::vector<TokenId>& end_tokens, const Clock& clock,
+                   const ExecutorLimits& limits)
+    : backend_(backend), model_(model), clock_(clock), limits_(limits) {
+  const uint32_t samplers = std::min(backend.host_workers(), kSamplersMax);
+  for (uint32_t i = 0; i < samplers; ++i)
+    samplers_.push_back(std::make_unique<RowSampler>(model.config().vocab, end_tokens, clock));
+}
 
 Result<std::unique_ptr<Executor>> Executor::make(Backend& backend, const DecoderModel& model,
-                                                 Sampler& sampler, const Clock& clock,
-                                                 const ExecutorLimits& limits) {
+                                                 const std::vector<TokenId>& end_tokens,
+                                                 const Clock& clock, const ExecutorLimits& limits) {
   TROUPE_ASSERT(limits.step_tokens_max > 0 && limits.kv_blocks > 0 && limits.logits_rows_max > 0,
                 limits.step_tokens_max, limits.kv_blocks, limits.logits_rows_max);
-  std::unique_ptr<Executor> executor(new Executor(backend, model, sampler, clock, limits));
+  std::unique_ptr<Executor> executor(new Executor(backend, model, end_tokens, clock, limits));
   TROUPE_RETURN_IF_ERROR(executor->allocate());
   return executor;
 }
@@ -204,12 +208,10 @@ void Executor::collect_rows(const StepPlan& plan) {
     tokens_.insert(tokens_.end(), slice.tokens.begin(), slice.tokens.end());
     for (uint32_t r = 0; r < rows; ++r) {
       const TokenId next = r + 1 == rows ? slice.next_token : slice.tokens[r + 1];
-      const LogitsRow row{.row = first + r,
-                          .slice = s,
-                          .sample = slice.sample && r + slice.guesses + 1 >= rows,
-                          .index = r,
-                          .score = slice.score_prompt && r >= slice.score_first ? next : -1};
-      if (row.sample || row.score >= 0) wanted_.push_back(row);
+      const RowSampler::Row use{.index = r,
+                                .sample = slice.sample && r + slice.guesses + 1 >= rows,
+                                .score = slice.score_prompt && r >= slice.score_first ? next : -1};
+      if (use.sample || use.score >= 0) wanted_.push_back({first + r, s, use});
       if (slice.pooling && r >= slice.pooling->first) pooled_.push_back({first + r, s});
     }
   }
@@ -224,8 +226,20 @@ Status Executor::finish_group(const StepPlan& plan, size_t first, size_t count,
   backend_.copy(host_rows_, 0, activations_.logits, 0, count * vocab * sizeof(float));
   TROUPE_RETURN_IF_ERROR(backend_.wait(backend_.record_event(), limits_.step_patience));
   const auto* logits = reinterpret_cast<const float*>(backend_.host_bytes(host_rows_).data());
-  for (size_t i = 0; i < count; ++i)
-    use_logits(plan, wanted_[first + i], {logits + i * vocab, vocab}, result);
+  // Slices are apart from each other; the rows of one follow each other.
+  runs_.clear();
+  for (size_t i = 0; i < count; ++i) {
+    if (i == 0 || wanted_[first + i].slice != wanted_[first + i - 1].slice) runs_.push_back(i);
+  }
+  const auto runs = static_cast<uint32_t>(runs_.size());
+  backend_.run_on_host(runs, kSamplersMax, [&](uint32_t run, uint32_t worker) {
+    const size_t end = run + 1 < runs ? runs_[run + 1] : count;
+    for (size_t i = runs_[run]; i < end; ++i) {
+      const LogitsRow& wanted = wanted_[first + i];
+      samplers_[worker]->use(plan.slices[wanted.slice], wanted.use, {logits + i * vocab, vocab},
+                             result.slices[wanted.slice]);
+    }
+  });
   return ok_status();
 }
 
@@ -258,86 +272,6 @@ Status Executor::pool_group(size_t first, size_t count, StepResult& result) {
     for (size_t k = 0; k < width; ++k) sums[k] += static_cast<double>(values[i * width + k]);
   }
   return ok_status();
-}
-
-void Executor::use_logits(const StepPlan& plan, const LogitsRow& wanted,
-                          std::span<const float> logits, StepResult& result) {
-  const StepSlice& slice = plan.slices[wanted.slice];
-  SliceResult& out = result.slices[wanted.slice];
-  if (!out.status.ok()) return;
-  if (wanted.score >= 0) {
-    const int32_t top = std::max(0, slice.params->prompt_logprobs);
-    auto scored = sampler_.score(logits, wanted.score, static_cast<uint32_t>(top));
-    if (scored.ok())
-      out.prompt_scores.push_back(std::move(scored).value());
-    else
-      out.status = scored.status();
-  }
-  if (wanted.sample && out.status.ok() && samples_after(slice, wanted.index, out.sampled))
-    sample(slice, logits, out);
-}
-
-void Executor::sample(const StepSlice& slice, std::span<const float> logits, SliceResult& out) {
-  if (out.grammar_ended) return;
-  const auto right = static_cast<uint32_t>(out.sampled.size());  // guesses
-  std::span<const TokenId> history = slice.history;
-  if (right > 0 && !history.empty()) {
-    history_.assign(history.begin(), history.end());
-    for (const SampledToken& guess : out.sampled) history_.push_back(guess.token);
-    history = history_;
-  }
-  const TimePoint start = clock_.now();
-  const Status masked = slice.grammar != nullptr ? fill_mask(slice, right) : ok_status();
-  const TimePoint filled = clock_.now();
-  auto sampled = masked.ok() ? sampler_.sample(logits, *slice.params,
-                                               {.position = slice.position + slice.tokens.size() -
-                                                            slice.guesses + right,
-                                                .history = history,
-                                                .prompt_tokens = slice.prompt_tokens,
-                                                .output_tokens = slice.output_tokens + right,
-                                                .allowed = allowed_of(slice)})
-                             : Result<SampledToken>(masked);
-  if (!sampled.ok()) {
-    // After a right guess the tokens so far are good; the next step fails, in its own name.
-    if (right == 0) out.status = sampled.status();
-    return;
-  }
-  if (slice.grammar != nullptr)
-    out.status = follow(*slice.grammar, sampled->token, filled - start, out);
-  if (out.status.ok()) out.sampled.push_back(std::move(sampled).value());
-}
-
-std::span<const uint32_t> Executor::allowed_of(const StepSlice& slice) const {
-  if (slice.grammar == nullptr) return {};
-  return mask_;
-}
-
-// What the grammar allows after the output so far and `right` guesses, into mask_.
-Status Executor::fill_mask(const StepSlice& slice, uint32_t right) {
-  GrammarMatcher& grammar = *slice.grammar;
-  TROUPE_ASSERT(grammar.accepted() == slice.output_tokens + right && !grammar.ended(),
-                slice.sequence, grammar.accepted(), slice.output_tokens, right);
-  mask_.resize(mask_words(model_.config().vocab));
-  TROUPE_RETURN_IF_ERROR(grammar.fill_mask(mask_));
-  const bool is_empty =
-      std::all_of(mask_.begin(), mask_.end(), [](uint32_t word) { return word == 0; });
-  if (!is_empty) return ok_status();
-  return {StatusCode::kUnsupported,
-          "the model's vocabulary has no token for what the grammar wants after " +
-              std::to_string(slice.output_tokens) + " tokens"};
-}
-
-// Moves the grammar on. Both its parts count: one that takes so long would hold up every sequence
-// of the step again and again.
-Status Executor::follow(GrammarMatcher& grammar, TokenId token, Duration filling,
-                        SliceResult& out) {
-  const TimePoint start = clock_.now();
-  TROUPE_RETURN_IF_ERROR(grammar.accept(token));
-  out.grammar_ended = grammar.ended();
-  if (filling + (clock_.now() - start) <= grammar_limits::kTokenPatience) return ok_status();
-  return {StatusCode::kResourceExhausted,
-          "the grammar took too long for one token: it can be read in too many ways at once; "
-          "simplify it, above all repetitions within repetitions"};
 }
 
 }  // namespace troupe

@@ -12,7 +12,7 @@
 #include "engine/backend/backend.h"
 #include "engine/model/decoder_model.h"
 #include "engine/model/layer_listener.h"
-#include "engine/sample/sampler.h"
+#include "engine/model/row_sampler.h"
 #include "engine/step.h"
 #include "troupe/status.h"
 
@@ -34,13 +34,12 @@ struct ExecutorLimits {
 // One thread at a time.
 class Executor {
  public:
-  // The references must outlive the executor; `model` was loaded into `backend`, `sampler` is for
-  // its vocabulary and used by this executor alone.
+  // The references must outlive the executor; `model` was loaded into `backend`. `end_tokens`:
+  // those that end a sequence by the model's own rule (Tokenizer::end_tokens()).
   // kResourceExhausted: the activations or the KV pool do not fit; the message names the bytes.
-  [[nodiscard]] static Result<std::unique_ptr<Executor>> make(Backend& backend,
-                                                              const DecoderModel& model,
-                                                              Sampler& sampler, const Clock& clock,
-                                                              const ExecutorLimits& limits);
+  [[nodiscard]] static Result<std::unique_ptr<Executor>> make(
+      Backend& backend, const DecoderModel& model, const std::vector<TokenId>& end_tokens,
+      const Clock& clock, const ExecutorLimits& limits);
   ~Executor();
 
   // Runs the plan and returns one result per slice, in the plan's order. Blocks the calling thread.
@@ -69,16 +68,17 @@ class Executor {
                                                 const ExecutorLimits& limits);
 
  private:
-  Executor(Backend& backend, const DecoderModel& model, Sampler& sampler, const Clock& clock,
-           const ExecutorLimits& limits);
+  // Each has some 20 bytes of scratch memory for each token of the vocabulary.
+  static constexpr uint32_t kSamplersMax = 16;
+
+  Executor(Backend& backend, const DecoderModel& model, const std::vector<TokenId>& end_tokens,
+           const Clock& clock, const ExecutorLimits& limits);
 
   // A row of the pass whose logits are wanted, and for what.
   struct LogitsRow {
     uint32_t row = 0;
     uint32_t slice = 0;
-    bool sample = false;
-    uint32_t index = 0;  // of its token in the slice
-    TokenId score = -1;  // >= 0: the token whose log-probability is asked for
+    RowSampler::Row use;
   };
 
   // A row of the pass that belongs to a prompt's vector.
@@ -101,17 +101,9 @@ class Executor {
   [[nodiscard]] Status pool(const StepPlan& plan, StepResult& result);
   // Adds the rows of pooled_[first, first + count) to their slices' sums, in this order.
   [[nodiscard]] Status pool_group(size_t first, size_t count, StepResult& result);
-  [[nodiscard]] Status fill_mask(const StepSlice& slice, uint32_t right);
-  [[nodiscard]] std::span<const uint32_t> allowed_of(const StepSlice& slice) const;
-  [[nodiscard]] Status follow(GrammarMatcher& grammar, TokenId token, Duration filling,
-                              SliceResult& out);
-  void use_logits(const StepPlan& plan, const LogitsRow& wanted, std::span<const float> logits,
-                  StepResult& result);
-  void sample(const StepSlice& slice, std::span<const float> logits, SliceResult& out);
 
   Backend& backend_;
   const DecoderModel& model_;
-  Sampler& sampler_;
   const Clock& clock_;
   const ExecutorLimits limits_;
   LayerListener* layer_listener_ = nullptr;
@@ -120,9 +112,9 @@ class Executor {
   BufferHandle host_rows_;  // of logits, or of the width of the model: logits_rows_max of either
   std::vector<TokenId> tokens_;
   std::vector<BatchSlice> slices_;
-  std::vector<LogitsRow> wanted_;
-  std::vector<uint32_t> mask_;     // of the grammar of the row being sampled
-  std::vector<TokenId> history_;   // of a slice, with its right guesses
+  std::vector<LogitsRow> wanted_;                      // by slice, then by position
+  std::vector<std::unique_ptr<RowSampler>> samplers_;  // by host worker
+  std::vector<size_t> runs_;       // where, in a group of wanted_, the rows of each slice begin
   std::vector<PooledRow> pooled_;  // by slice, then by position
 };
 

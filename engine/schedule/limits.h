@@ -1,12 +1,20 @@
 #pragma once
 // The scheduler's limits, each with its defined answer.
 
+#include <chrono>
 #include <cstdint>
 
 namespace troupe {
 
 // Tokens that one step computes, over all its slices; what exceeds it waits for the next step.
 inline constexpr uint32_t kStepTokensDefault = 512;
+// What a step should take while prompts are computed: see step_pace.h.
+inline constexpr std::chrono::milliseconds kStepTimeDefault{100};
+// However long it takes, a step computes so many prompt tokens, if there are any: from here on a
+// row costs about the same, however many there are …
+inline constexpr uint32_t kStepTokensLeast = 64;
+// … and as many as finish the prompts that could be computed now in so many steps.
+inline constexpr uint32_t kStepsOfQueue = 32;
 // Sequences with blocks, or asking for them; the others wait.
 inline constexpr uint32_t kRunningSequencesMax = 256;
 // Sequences that wait for admission; add() answers kResourceExhausted beyond it.

@@ -20,7 +20,8 @@ bool contains(const std::vector<TokenId>& tokens, TokenId token) {
 
 }  // namespace
 
-Scheduler::Scheduler(SchedulerOptions options) : options_(std::move(options)) {
+Scheduler::Scheduler(SchedulerOptions options)
+    : options_(std::move(options)), pace_(options_.step_time, options_.step_tokens_max) {
   TROUPE_ASSERT(options_.blocks_total > 0, options_.blocks_total);
   TROUPE_ASSERT(options_.context_tokens > 0, options_.context_tokens);
   TROUPE_ASSERT(options_.step_tokens_max > 0, options_.step_tokens_max);
@@ -275,7 +276,7 @@ void Scheduler::on_step_result(StepResult result) {
   step_in_flight_.reset();
   const std::vector<SliceInFlight> planned = std::exchange(slices_in_flight_, {});
   TROUPE_ASSERT(result.slices.size() == planned.size(), result.slices.size(), planned.size());
-  learn_row_cost(planned, result);
+  learn_costs(planned, result);
   ++stats_.steps;
   KvCommit commit;
   std::vector<Sequence*> leaving;
@@ -366,14 +367,16 @@ void Scheduler::accept_tokens(const SliceInFlight& planned, SliceResult&& slice,
 }
 
 // From steps in which everyone decodes: a chunk of a prompt costs otherwise.
-void Scheduler::learn_row_cost(const std::vector<SliceInFlight>& planned,
-                               const StepResult& result) {
+void Scheduler::learn_costs(const std::vector<SliceInFlight>& planned, const StepResult& result) {
+  const Duration took = result.finished - result.started;
   uint32_t rows = 0;
+  bool only_decodes = true;
   for (const SliceInFlight& slice : planned) {
-    if (!slice.sample || slice.tokens != 1) return;
-    rows += 1 + slice.guesses;
+    rows += slice.tokens + slice.guesses;
+    only_decodes = only_decodes && slice.sample && slice.tokens == 1;
   }
-  row_cost_.on_step(rows, std::chrono::duration<double>(result.finished - result.started).count());
+  pace_.on_step(rows, took);
+  if (only_decodes) row_cost_.on_step(rows, std::chrono::duration<double>(took).count());
 }
 
 // `grammar_ended`: the token ends the answer, whatever the parameters say.

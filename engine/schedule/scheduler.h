@@ -6,7 +6,8 @@
 //   take_actions()      what follows from them: KV messages, at most one step, emissions
 //
 // One token budget per step, no phases: first the sequences that decode (one token each), then
-// chunks of what is still to be computed of others, in order of urgency. One step is in flight at a
+// chunks of what is still to be computed of others, in order of urgency, as many tokens as keep the
+// step to its time. One step is in flight at a
 // time. Without events there is nothing to do: take_actions() is never needed as a poll.
 //
 // Out of blocks: a sequence that cannot go on takes tail blocks from the least urgent one that
@@ -30,6 +31,7 @@
 #include "engine/sample/sampling_params.h"
 #include "engine/schedule/draft/draft_pace.h"
 #include "engine/schedule/limits.h"
+#include "engine/schedule/step_pace.h"
 #include "engine/step.h"
 #include "troupe/status.h"
 
@@ -44,6 +46,8 @@ struct SchedulerOptions {
   uint32_t context_tokens = 0;      // the model's: prompt + output never exceed it
   std::vector<TokenId> end_tokens;  // the model's; they end a sequence unless ignore_eos
   uint32_t step_tokens_max = kStepTokensDefault;
+  // What a step should take while it computes prompts, by their chunks' size; zero: no matter.
+  Duration step_time{};
   uint32_t running_max = kRunningSequencesMax;
   uint32_t waiting_max = kWaitingSequencesMax;
   uint32_t passes_max = kPassesMax;
@@ -199,7 +203,7 @@ class Scheduler {
   void accept_scores(Sequence& sequence, std::vector<SampledToken>&& scores);
   void accept_tokens(const SliceInFlight& planned, SliceResult&& slice, Sequence& sequence);
   void accept_token(Sequence& sequence, SampledToken&& token, bool grammar_ended);
-  void learn_row_cost(const std::vector<SliceInFlight>& planned, const StepResult& result);
+  void learn_costs(const std::vector<SliceInFlight>& planned, const StepResult& result);
   void finish_prompt_only(Sequence& sequence);
   void add_commit(Sequence& sequence, KvCommit& commit);
 
@@ -216,6 +220,8 @@ class Scheduler {
   [[nodiscard]] static uint32_t import_below(const Sequence& sequence);
   void start_import(Sequence& sequence);
   void plan_step();
+  void plan_prompts(uint32_t& budget, StepPlan& plan);
+  [[nodiscard]] static uint32_t computable(const Sequence& sequence);
   static void add_pooling(const Sequence& sequence, uint32_t end, StepSlice& slice);
   void plan_decoding(uint32_t& budget, StepPlan& plan);
   [[nodiscard]] std::vector<TokenId> guess(Sequence& sequence, uint32_t rows, uint32_t budget);
@@ -237,6 +243,7 @@ class Scheduler {
   uint64_t extends_sent_ = 0;      // numbers of the last one sent …
   uint64_t extends_answered_ = 0;  // … and of the last one answered or given up
   RowCost row_cost_;
+  StepPace pace_;
   Actions actions_;
   SchedulerStats stats_;
 };

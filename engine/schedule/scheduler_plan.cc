@@ -176,19 +176,32 @@ void Scheduler::plan_step() {
   plan.slices.reserve(running_.size());
   uint32_t budget = options_.step_tokens_max;
   plan_decoding(budget, plan);
-  for (const auto& [rank, sequence] : running_) {
-    if (budget == 0) break;
-    if (sequence->in_flight > 0 || sequence->importing || sequence->cancelled) continue;
-    const uint32_t end = std::min(sequence->known(), sequence->capacity());
-    if (end <= sequence->computed) continue;
-    const uint32_t tokens = std::min(end - sequence->computed, budget);
-    add_slice(*sequence, tokens, {}, plan);
-    budget -= tokens;
-  }
+  plan_prompts(budget, plan);
   if (plan.slices.empty()) return;
   plan.number = next_step_++;
   step_in_flight_ = plan.number;
   actions_.step = std::move(plan);
+}
+
+// Tokens of it that a step could compute now, beside those of the step that is being planned.
+uint32_t Scheduler::computable(const Sequence& sequence) {
+  if (sequence.in_flight > 0 || sequence.importing || sequence.cancelled) return 0;
+  const uint32_t end = std::min(sequence.known(), sequence.capacity());
+  return end - std::min(end, sequence.computed);
+}
+
+void Scheduler::plan_prompts(uint32_t& budget, StepPlan& plan) {
+  uint64_t queued = 0;
+  for (const auto& [rank, sequence] : running_) queued += computable(*sequence);
+  if (queued == 0) return;
+  budget = std::min(budget, pace_.prompt_tokens(options_.step_tokens_max - budget, queued));
+  for (const auto& [rank, sequence] : running_) {
+    if (budget == 0) break;
+    const uint32_t tokens = std::min(computable(*sequence), budget);
+    if (tokens == 0) continue;
+    add_slice(*sequence, tokens, {}, plan);
+    budget -= tokens;
+  }
 }
 
 // Rows that were pooled before a preemption are not pooled again.

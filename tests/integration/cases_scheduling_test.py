@@ -87,6 +87,17 @@ class LeavingTest(unittest.TestCase):
             computed = numbers(server, "vllm:iteration_tokens_total_sum")[0] - began[1]
             self.assertLess(computed, prompt / 2)
 
+    def test_a_step_keeps_to_its_time_by_smaller_chunks_of_prompts(self):
+        """A time that no step can keep: chunks of 64 tokens. No wish: the whole prompt at once."""
+        answers = []
+        for wish, steps in ((1, 8), (0, 1)):
+            with Server("--step-time-ms", wish) as server:
+                answer = server.complete([11] * 500, max_tokens=1, temperature=0)
+                answers.append(answer["choices"][0]["text"])
+                self.assertEqual(numbers(server, "vllm:iteration_tokens_total_count")[0], steps)
+                self.assertEqual(numbers(server, "vllm:iteration_tokens_total_sum")[0], 500)
+        self.assertEqual(answers[0], answers[1])
+
     def test_who_leaves_does_not_hold_a_place(self):
         """More than the server takes at once: the places of those who left are free."""
         with Server("--max-requests", 4) as server:

@@ -62,7 +62,20 @@ std::span<std::byte> CpuBackend::host_bytes(BufferHandle buffer) {
 
 void CpuBackend::copy(BufferHandle to, uint64_t to_offset, BufferHandle from, uint64_t from_offset,
                       uint64_t bytes) {
-  std::memcpy(buffers_.at(to, to_offset, bytes), buffers_.at(from, from_offset, bytes), bytes);
+  auto* const out = buffers_.at(to, to_offset, bytes);
+  const auto* const in = buffers_.at(from, from_offset, bytes);
+  // Logits of many rows take as long to copy as a layer to compute.
+  constexpr uint64_t kPage = 4096;
+  constexpr uint32_t kCopyPages = 16;  // at least, on a thread
+  const auto pages = static_cast<uint32_t>((bytes + kPage - 1) / kPage);
+  pool_.split(pages, kCopyPages, [&](uint32_t begin, uint32_t end) {
+    const uint64_t first = begin * kPage;
+    std::memcpy(out + first, in + first, std::min(end * kPage, bytes) - first);
+  });
+}
+
+void CpuBackend::run_on_host(uint32_t count, uint32_t workers_max, const HostTask& task) {
+  pool_.each(count, task, workers_max);
 }
 
 EventHandle CpuBackend::record_event() {

@@ -45,6 +45,9 @@ class CpuBackend final : public Backend {
   [[nodiscard]] Result<bool> query(EventHandle event) override;
   [[nodiscard]] Status wait(EventHandle event, Duration patience) override;
 
+  [[nodiscard]] uint32_t host_workers() const override { return pool_.threads(); }
+  void run_on_host(uint32_t count, uint32_t workers_max, const HostTask& task) override;
+
   [[nodiscard]] Result<LinearHandle> upload_linear(const TensorSource& source) override;
   [[nodiscard]] Result<EmbeddingHandle> upload_embedding(const TensorSource& source) override;
   [[nodiscard]] Result<VectorHandle> upload_vector(const TensorSource& source) override;

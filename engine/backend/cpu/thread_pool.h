@@ -71,17 +71,18 @@ class ThreadPool final {
     });
   }
 
-  // Calls task(index, thread) once for every index in [0, count), in parallel; which thread takes
-  // which is a race, so the result of an index may not depend on it. For pieces of unequal length.
+  // Calls task(index, thread) once for every index in [0, count), in parallel, on at most
+  // `threads_max` threads, the first ones; which takes which is a race, so the result of an index
+  // may not depend on it. For pieces of unequal length.
   template <class Task>
-  void each(uint32_t count, const Task& task) {
+  void each(uint32_t count, const Task& task, uint32_t threads_max = kThreadsMax) {
     next_.store(0, std::memory_order_relaxed);
-    if (count <= 1 || threads_ == 1) {
+    if (count <= 1 || threads_ == 1 || threads_max <= 1) {
       for (uint32_t i = 0; i < count; ++i) task(i, uint32_t{0});
       return;
     }
     run([&](uint32_t thread) {
-      for (;;) {
+      while (thread < threads_max) {
         const uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);
         if (i >= count) return;
         task(i, thread);

@@ -19,7 +19,6 @@
 #include "engine/model/executor.h"
 #include "engine/model/gguf_file.h"
 #include "engine/model/model_config.h"
-#include "engine/sample/sampler.h"
 
 namespace troupe::test {
 
@@ -40,13 +39,11 @@ class LoadedModel {
       : backend(std::move(backend_in)),
         description(must(read_model(file))),
         model(must(DecoderModel::load(file, description, *backend))),
-        sampler(description.config.vocab, {}),
-        executor(must(Executor::make(*backend, *model, sampler, clock, limits))) {}
+        executor(must(Executor::make(*backend, *model, {}, clock, limits))) {}
 
   std::unique_ptr<Backend> backend;
   ModelDescription description;
   std::unique_ptr<DecoderModel> model;
-  Sampler sampler;
   ManualClock clock;
   std::unique_ptr<Executor> executor;
 };

@@ -13,10 +13,10 @@ namespace {
 constexpr ExecutorLimits kLimits{.step_tokens_max = 40, .kv_blocks = 32, .logits_rows_max = 4};
 
 struct TinyModel {
-  explicit TinyModel(std::string bytes_in = make_tiny_model({}))
+  explicit TinyModel(std::string bytes_in = make_tiny_model({}), uint32_t threads = 2)
       : bytes(std::move(bytes_in)),
         file(must(GgufFile::from_bytes(std::as_bytes(std::span(bytes)), "tiny.gguf"))),
-        loaded(*file, cpu_backend(2, detect_best_cpu_isa()), kLimits) {}
+        loaded(*file, cpu_backend(threads, detect_best_cpu_isa()), kLimits) {}
 
   const std::string bytes;
   const std::unique_ptr<GgufFile> file;
@@ -95,6 +95,35 @@ BOOST_AUTO_TEST_CASE(guesses_are_followed_as_far_as_they_are_right) {
   Tokens wrong = right;
   wrong[0] = wrong[0] == 5 ? 6 : 5;
   BOOST_TEST((next({1, 2, 3}, wrong) == std::vector<SampledToken>{alone[0]}));
+}
+
+// Which thread samples which sequence is a race, and each has a sampler of its own.
+BOOST_AUTO_TEST_CASE(sequences_that_are_sampled_together_get_what_they_get_alone) {
+  TinyModel alone(make_tiny_model({}), 1);
+  TinyModel together(make_tiny_model({}), 3);
+  StepPlan plan;
+  for (uint32_t s = 0; s < 13; ++s) {
+    StepSlice made = slice(s, {TokenId(s + 1), TokenId(s + 2), 3}, 0, {BlockIndex(s)});
+    auto params = std::make_shared<SamplingParams>(*made.params);
+    params->temperature = 1.5F;
+    params->seed = s;
+    params->top_p = 0.95F;
+    params->prompt_logprobs = s % 3 == 0 ? 1 : -1;
+    made.score_prompt = s % 3 == 0;
+    params->presence_penalty = s % 2 == 0 ? 0.7F : 0.0F;
+    made.history = made.tokens;
+    made.prompt_tokens = 3;
+    made.params = std::move(params);
+    plan.slices.push_back(std::move(made));
+  }
+  const StepResult all = must(together.loaded.executor->execute(plan));
+  for (size_t s = 0; s < plan.slices.size(); ++s) {
+    StepPlan one;
+    one.slices.push_back(plan.slices[s]);
+    const StepResult result = must(alone.loaded.executor->execute(one));
+    BOOST_TEST((all.slices[s].sampled == result.slices[0].sampled), "sequence " << s);
+    BOOST_TEST((all.slices[s].prompt_scores == result.slices[0].prompt_scores), "sequence " << s);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_plan_and_one_of_copies_only_are_executed) {
@@ -248,8 +277,8 @@ BOOST_AUTO_TEST_CASE(too_large_a_pool_is_an_error_and_leaves_the_model_usable) {
   ExecutorLimits limits = kLimits;
   limits.kv_blocks = std::numeric_limits<uint32_t>::max();
   limits.logits_rows_max = uint32_t{1} << 30;
-  const auto result = Executor::make(*tiny.loaded.backend, *tiny.loaded.model, tiny.loaded.sampler,
-                                     tiny.loaded.clock, limits);
+  const auto result =
+      Executor::make(*tiny.loaded.backend, *tiny.loaded.model, {}, tiny.loaded.clock, limits);
   if (!result.ok()) BOOST_TEST((result.status().code() == StatusCode::kResourceExhausted));
   StepPlan plan;
   plan.slices.push_back(slice(1, {1, 2}, 0, {BlockIndex(0)}));

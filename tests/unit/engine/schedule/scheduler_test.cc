@@ -102,6 +102,7 @@ struct Bench {
   void finish(const StepPlan& plan, TokenId token = 5) {
     StepResult result;
     result.number = plan.number;
+    result.finished = result.started + tokens_of(plan) * token_time;
     for (const StepSlice& slice : plan.slices) {
       SliceResult& done = result.slices.emplace_back();
       done.sequence = slice.sequence;
@@ -140,6 +141,7 @@ struct Bench {
   std::vector<TokenId> tokens;
   std::unordered_map<SequenceId, std::vector<BlockIndex>> blocks;
   bool refuse = false;
+  Duration token_time{};  // that the device takes
   uint32_t cached = 0;
   uint32_t extends = 0;
   uint32_t next_block = 0;
@@ -177,6 +179,30 @@ BOOST_AUTO_TEST_CASE(decoding_sequences_come_first_and_prompt_chunks_fill_the_bu
   BOOST_TEST(third.slices[0].tokens.size() == 1U);
   BOOST_TEST(third.slices[1].tokens.size() == 1U);
   BOOST_TEST(third.slices[2].tokens.size() == 62U);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_computes_as_much_of_prompts_as_its_time_allows) {
+  SchedulerOptions options = Bench::defaults();
+  options.step_time = std::chrono::milliseconds(100);
+  Bench bench(options);
+  bench.token_time = std::chrono::milliseconds(1);
+  BOOST_REQUIRE(bench.add(1, prompt_of(70), at_most(50)).ok());
+  bench.finish(bench.step());
+  bench.finish(bench.step());  // 1 decodes from now on
+  BOOST_REQUIRE(bench.add(2, prompt_of(150), at_most(5)).ok());
+  BOOST_REQUIRE(bench.add(3, prompt_of(90), at_most(5)).ok());
+  const auto shape = [&bench] {
+    const StepPlan plan = bench.step();
+    std::vector<std::pair<uint64_t, size_t>> slices;
+    for (const StepSlice& slice : plan.slices)
+      slices.emplace_back(slice.sequence.value, slice.tokens.size());
+    bench.finish(plan);
+    return slices;
+  };
+  using Slices = std::vector<std::pair<uint64_t, size_t>>;
+  while (shape() == Slices{{1, 1}}) continue;  // the two are being admitted
+  BOOST_TEST((shape() == Slices{{1, 1}, {2, 51}, {3, 48}}));
+  BOOST_TEST((shape() == Slices{{1, 1}, {2, 1}, {3, 42}}));
 }
 
 BOOST_AUTO_TEST_CASE(one_step_is_in_flight_at_a_time_and_a_repeated_result_is_ignored) {

@@ -110,6 +110,22 @@ BOOST_AUTO_TEST_CASE(memory_is_zeroed_copied_with_offsets_and_reused_after_relea
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_large_copy_is_whole_whatever_its_ends_and_touches_nothing_else) {
+  constexpr size_t kBytes = 1'000'003;
+  for (const auto& backend : all_backends()) {
+    const BufferHandle from = backend->allocate(kBytes, MemoryKind::kHostPinned).value();
+    const BufferHandle to = backend->allocate(kBytes, MemoryKind::kHostPinned).value();
+    const std::span<std::byte> in = backend->host_bytes(from), out = backend->host_bytes(to);
+    for (size_t i = 0; i < kBytes; ++i) in[i] = static_cast<std::byte>(1 + i % 251);
+    backend->copy(to, 7, from, 5, kBytes - 10);
+    BOOST_TEST(backend->wait(backend->record_event(), Duration::zero()).ok());
+    const auto ends = std::span(out).first(7);
+    BOOST_TEST(std::all_of(ends.begin(), ends.end(), [](std::byte b) { return b == std::byte{}; }));
+    BOOST_TEST(std::equal(in.begin() + 5, in.end() - 5, out.begin() + 7));
+    for (size_t i = kBytes - 3; i < kBytes; ++i) BOOST_TEST((out[i] == std::byte{}));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(too_much_memory_is_an_error_that_names_the_bytes) {
   for (const auto& backend : all_backends()) {
     const auto result = backend->allocate(uint64_t{1} << 60, MemoryKind::kDevice);

@@ -63,6 +63,16 @@ BOOST_AUTO_TEST_CASE(each_takes_every_index_once_and_names_a_thread_of_the_pool)
   }
 }
 
+BOOST_AUTO_TEST_CASE(each_keeps_to_as_many_threads_as_it_may) {
+  ThreadPool pool(4);
+  for (uint32_t most : {1U, 2U, 3U}) {
+    std::vector<uint32_t> takers(101, 4);
+    pool.each(
+        101, [&](uint32_t i, uint32_t thread) { takers[i] = thread; }, most);
+    for (uint32_t taker : takers) BOOST_REQUIRE_LT(taker, most);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(workers_that_fell_asleep_are_woken) {
   ThreadPool pool(3);
   for (int round = 0; round < 20; ++round) {

@@ -15,6 +15,8 @@ inline constexpr std::chrono::milliseconds kStepTimeDefault{100};
 inline constexpr uint32_t kStepTokensLeast = 64;
 // … and as many as finish the prompts that could be computed now in so many steps.
 inline constexpr uint32_t kStepsOfQueue = 32;
+// A prompt that nobody else's answer or prompt waits for may take so many times as long.
+inline constexpr uint32_t kTimesAlone = 4;
 // Sequences with blocks, or asking for them; the others wait.
 inline constexpr uint32_t kRunningSequencesMax = 256;
 // Sequences that wait for admission; add() answers kResourceExhausted beyond it.

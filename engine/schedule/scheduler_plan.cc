@@ -191,10 +191,14 @@ uint32_t Scheduler::computable(const Sequence& sequence) {
 }
 
 void Scheduler::plan_prompts(uint32_t& budget, StepPlan& plan) {
-  uint64_t queued = 0;
-  for (const auto& [rank, sequence] : running_) queued += computable(*sequence);
-  if (queued == 0) return;
-  budget = std::min(budget, pace_.prompt_tokens(options_.step_tokens_max - budget, queued));
+  StepPace::Queue queue;
+  for (const auto& [rank, sequence] : running_) {
+    const uint32_t tokens = computable(*sequence);
+    queue.tokens += tokens;
+    queue.prompts += tokens > 0 ? 1 : 0;
+  }
+  if (queue.prompts == 0) return;
+  budget = std::min(budget, pace_.prompt_tokens(options_.step_tokens_max - budget, queue));
   for (const auto& [rank, sequence] : running_) {
     if (budget == 0) break;
     const uint32_t tokens = std::min(computable(*sequence), budget);

@@ -16,12 +16,15 @@ double seconds(Duration duration) {
 
 }  // namespace
 
-uint32_t StepPace::prompt_tokens(uint32_t rows, uint64_t queued) const {
+uint32_t StepPace::prompt_tokens(uint32_t rows, const Queue& queue) const {
   TROUPE_ASSERT(rows <= most_, rows, most_);
   const uint32_t room = most_ - rows;
   if (wanted_ <= Duration::zero()) return room;
-  double tokens = std::max<double>(kStepTokensLeast, static_cast<double>(queued) / kStepsOfQueue);
-  if (token_seconds_ > 0.0) tokens = std::max(tokens, seconds(wanted_) / token_seconds_ - rows);
+  const uint32_t times = rows == 0 && queue.prompts == 1 ? kTimesAlone : 1;
+  double tokens =
+      std::max<double>(kStepTokensLeast, static_cast<double>(queue.tokens) / kStepsOfQueue);
+  if (token_seconds_ > 0.0)
+    tokens = std::max(tokens, times * seconds(wanted_) / token_seconds_ - rows);
   return static_cast<uint32_t>(std::min<double>(tokens, room));
 }
 

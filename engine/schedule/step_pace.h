@@ -15,12 +15,16 @@ class StepPace final {
   // `wanted`: zero or less for no wish, then every step may have `most` tokens.
   StepPace(Duration wanted, uint32_t most) : wanted_(wanted), most_(most) {}
 
-  // Prompt tokens of the next step, at most; `rows` others decode in it, and `queued` prompt tokens
-  // could be computed now. What the wanted time allows, but
+  struct Queue {
+    uint64_t tokens = 0;   // of prompts, that could be computed now …
+    uint32_t prompts = 0;  // … and of how many of them
+  };
+  // Prompt tokens of the next step, at most, while `rows` others decode in it. What the wanted time
+  // allows, or kTimesAlone that where nobody decodes and no other prompt waits; but
   //   - at least kStepTokensLeast, since fewer are computed no faster,
-  //   - at least queued / kStepsOfQueue: the more wait, the longer those who decode are held up.
+  //   - at least tokens / kStepsOfQueue: the more wait, the longer those who decode are held up.
   // And never more than `most` with `rows`.
-  [[nodiscard]] uint32_t prompt_tokens(uint32_t rows, uint64_t queued) const;
+  [[nodiscard]] uint32_t prompt_tokens(uint32_t rows, const Queue& queue) const;
 
   // A step of so many tokens, prompts and others, has taken so long.
   void on_step(uint32_t tokens, Duration took);

@@ -9,18 +9,6 @@
 namespace troupe {
 namespace {
 
-// Sums of 8 outputs in 64 bits, those of the even and of the odd ones apart.
-struct ScaledSums {
-  __m256i even = _mm256_setzero_si256();
-  __m256i odd = _mm256_setzero_si256();
-
-  void add(__m256i sums, __m256i scale) {
-    even = _mm256_add_epi64(even, _mm256_mul_epi32(sums, scale));
-    odd = _mm256_add_epi64(
-        odd, _mm256_mul_epi32(_mm256_srli_epi64(sums, 32), _mm256_srli_epi64(scale, 32)));
-  }
-};
-
 // T of a chunk's sub-blocks: [0] has pairs of those of sub-blocks 0 and 1, [1] of 2 and 3.
 inline void six_factors(const uint8_t* chunk, uint32_t half, __m256i pairs[2]) {
   const __m256i bytes = load(chunk + kSixFactorsAt + half * 32);
@@ -164,7 +152,7 @@ void six_word_rows(const LinearCall& call, const uint8_t* words, uint32_t group,
     __m256i dot[R][2];
 #pragma GCC unroll 4
     for (int i = 0; i < R; ++i) dot[i][0] = dot[i][1] = _mm256_setzero_si256();
-    add_words<R, kSixSuperChunks>(call.activations, words, m, c, dot);
+    add_words<R, kSixSuper>(call.activations, words, m, c * kLinearChunk, dot);
     for (uint32_t h = 0; h < 2; ++h) {
       const __m256i scale = lanes_of(super + kSixScalesAt + h * 16);
       for (int i = 0; i < R; ++i) wide[i][h].add(dot[i][h], scale);

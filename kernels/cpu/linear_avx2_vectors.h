@@ -59,6 +59,18 @@ struct WideSums {
   }
 };
 
+// Sums of 8 outputs in 64 bits, those of the even and of the odd ones apart.
+struct ScaledSums {
+  __m256i even = _mm256_setzero_si256();
+  __m256i odd = _mm256_setzero_si256();
+
+  void add(__m256i sums, __m256i scale) {
+    even = _mm256_add_epi64(even, _mm256_mul_epi32(sums, scale));
+    odd = _mm256_add_epi64(
+        odd, _mm256_mul_epi32(_mm256_srli_epi64(sums, 32), _mm256_srli_epi64(scale, 32)));
+  }
+};
+
 // Exact below 2^53, like the sums. In two parts, each an integer added to the bits of a double that
 // counts units: the lower 32 bits as they are, in 2^52, and the others in 1.5 * 2^84, where a unit
 // is 2^32.

@@ -9,14 +9,16 @@
 namespace troupe {
 namespace {
 
-// Adds the products of R rows from m on with the words of kChunks chunks from c on, both halves: a
-// broadcast serves two products.
-template <int R, uint32_t kChunks>
-inline void add_words(const LinearActivations& a, const uint8_t* words, uint32_t m, uint32_t c,
+constexpr size_t kWordInputBytes = kWordChunkBytes / kLinearChunk;  // of a group
+
+// Adds the products of R rows from m on with the words of kInputs inputs from `input` on, both
+// halves: a broadcast serves two products.
+template <int R, uint32_t kInputs>
+inline void add_words(const LinearActivations& a, const uint8_t* words, uint32_t m, uint32_t input,
                       __m256i dot[R][2]) {
-  const int16_t* x = a.words + m * a.word_stride + c * kLinearChunk;
-  const uint8_t* w = words + c * kWordChunkBytes;
-  for (uint32_t t = 0; t < 32 * kChunks; ++t) {
+  const int16_t* x = a.words + m * a.word_stride + input;
+  const uint8_t* w = words + input * kWordInputBytes;
+  for (uint32_t t = 0; t < kInputs / 2; ++t) {
     const __m256i w0 = load(w + t * 64);
     const __m256i w1 = load(w + t * 64 + 32);
 #pragma GCC unroll 4
@@ -37,7 +39,7 @@ void word_rows(const LinearCall& call, const uint8_t* words, uint32_t group, uin
     __m256i dot[R][2];
 #pragma GCC unroll 4
     for (int i = 0; i < R; ++i) dot[i][0] = dot[i][1] = _mm256_set1_epi32(INT32_MIN);
-    add_words<R, 1>(a, words, m, c, dot);
+    add_words<R, kLinearChunk>(a, words, m, c * kLinearChunk, dot);
     for (int i = 0; i < R; ++i)
       for (int h = 0; h < 2; ++h) wide[i][h].add(dot[i][h]);
   }

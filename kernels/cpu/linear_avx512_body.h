@@ -4,6 +4,7 @@
 
 #ifdef __AVX512BW__  // nothing for a compiler that was not told of it
 
+#include "kernels/cpu/linear_avx512_byte.h"
 #include "kernels/cpu/linear_avx512_digits.h"
 #include "kernels/cpu/linear_avx512_five.h"
 #include "kernels/cpu/linear_avx512_six.h"
@@ -13,14 +14,16 @@ namespace troupe {
 namespace {
 
 // Up to this number of rows weights are used as they stand; above, they are expanded to words
-// first.
+// first. Expanded bytes are scaled as often as others, so that it does not pay where products of
+// bytes are one operation.
 #ifdef __AVX512VNNI__
 constexpr uint32_t kFewRows = 8;
+constexpr uint32_t kFewByteRows = UINT32_MAX;
 #else
 constexpr uint32_t kFewRows = 4;
+constexpr uint32_t kFewByteRows = 4;
 #endif
 constexpr int kNibbleRows = 4;
-constexpr int kByteRows = 4;
 
 // R rows from m on, one group of kNibble weights: sums of digits times u per block, which fit an
 // int16 (15 * 63 * 32 = 30,240), times S, plus (sum over A) * B. Modulo 2^32 the parts may wrap;
@@ -77,49 +80,6 @@ void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   for (int i = 0; i < R; ++i) store_wide(call, group, m + i, wide[i]);
 }
 
-// R rows from m on, one group of kByte weights; S is too wide for int32, so that blocks are scaled
-// to 64 bits, even and odd outputs apart.
-template <int R>
-void byte_rows(const LinearCall& call, uint32_t group, uint32_t m) {
-  const LinearActivations& a = call.activations;
-  const uint8_t* chunk = call.weights.data + group * call.weights.group_bytes;
-  const size_t ahead = prefetch_ahead(call);
-  __m512i even[R], odd[R];
-  for (int i = 0; i < R; ++i) even[i] = odd[i] = _mm512_setzero_si512();
-  for (uint32_t c = 0; c < a.chunks; ++c, chunk += kByteChunkBytes) {
-    const RowDigits<R> x(a, m, c);
-    prefetch<kByteChunkBytes>(chunk + ahead);
-#pragma GCC unroll 2
-    for (int b = 0; b < 2; ++b) {
-      __m512i h[R], l[R];
-#pragma GCC unroll 8
-      for (int i = 0; i < R; ++i) {
-        h[i] = _mm512_setzero_si512();
-        l[i] = add_word_products(h[i], _mm512_set1_epi16(-kByteOffset), x.sum(i, b));
-      }
-#pragma GCC unroll 8
-      for (int r = 0; r < 8; ++r) {
-        const __m512i u = load(chunk + b * 512 + r * 64);
-        const int at = b * 32 + r * 4;
-#pragma GCC unroll 8
-        for (int i = 0; i < R; ++i) {
-          h[i] = add_byte_products(h[i], u, x.high(i, at));
-          l[i] = add_byte_products(l[i], u, x.low(i, at));
-        }
-      }
-      const __m512i scale = lanes_of(chunk + kByteScalesAt + b * 32);
-      const __m512i odd_scale = _mm512_srli_epi64(scale, 32);
-#pragma GCC unroll 8
-      for (int i = 0; i < R; ++i) {
-        const __m512i s = _mm512_add_epi32(_mm512_slli_epi32(h[i], kActivationDigitBits), l[i]);
-        even[i] = _mm512_add_epi64(even[i], _mm512_mul_epi32(s, scale));
-        odd[i] = _mm512_add_epi64(odd[i], _mm512_mul_epi32(_mm512_srli_epi64(s, 32), odd_scale));
-      }
-    }
-  }
-  for (int i = 0; i < R; ++i) store_even_odd(call, group, m + i, even[i], odd[i]);
-}
-
 inline void nibble_group(const LinearCall& call, uint32_t group) {
   for_row_blocks(call.activations.rows, kNibbleRows, [&](uint32_t m, uint32_t rows) {
     switch (rows) {
@@ -135,22 +95,7 @@ inline void nibble_group(const LinearCall& call, uint32_t group) {
   });
 }
 
-inline void byte_group(const LinearCall& call, uint32_t group) {
-  for_row_blocks(call.activations.rows, kByteRows, [&](uint32_t m, uint32_t rows) {
-    switch (rows) {
-      case 1:
-        return byte_rows<1>(call, group, m);
-      case 2:
-        return byte_rows<2>(call, group, m);
-      case 3:
-        return byte_rows<3>(call, group, m);
-      default:
-        return byte_rows<kByteRows>(call, group, m);
-    }
-  });
-}
-
-// Few rows, and kByte whatever their number: weights are used as they stand.
+// Few rows: weights are used as they stand.
 inline void packed_group(const LinearCall& call, uint32_t group) {
   switch (call.weights.format) {
     case LinearFormat::kNibble:
@@ -162,7 +107,7 @@ inline void packed_group(const LinearCall& call, uint32_t group) {
     case LinearFormat::kSix:
       return six_group(call, group);
     default:
-      return byte_group(call, group);
+      return byte_groups<1>(call, group);
   }
 }
 
@@ -171,17 +116,32 @@ void expanded_groups(const LinearCall& call, uint32_t group) {
   const WordPanel panel = word_panel(call, group, G);
   if (call.weights.format == LinearFormat::kSix)
     return word_groups<SixWords, G>(call, panel, group);
+  if (call.weights.format == LinearFormat::kByte)
+    return word_groups<ByteWords, G>(call, panel, group);
   word_groups<PlainWords, G>(call, panel, group);
 }
 
+inline bool few_rows(const LinearCall& call) {
+  const uint32_t rows = call.activations.rows;
+  switch (call.weights.format) {
+    case LinearFormat::kWord:
+      return false;
+    case LinearFormat::kByte:
+      return rows <= kFewByteRows;
+    default:
+      return rows <= kFewRows;
+  }
+}
+
 inline void linear_groups(const LinearCall& call) {
-  const LinearFormat format = call.weights.format;
-  const bool few = format != LinearFormat::kWord && call.activations.rows <= kFewRows;
-  if (few || format == LinearFormat::kByte) {
-    for (uint32_t g = call.group_begin; g < call.group_end; ++g) packed_group(call, g);
+  const bool few = few_rows(call);
+  uint32_t g = call.group_begin;
+  if (few && call.weights.format == LinearFormat::kByte)
+    for (; g + 2 <= call.group_end; g += 2) byte_groups<2>(call, g);
+  if (few) {
+    for (; g < call.group_end; ++g) packed_group(call, g);
     return;
   }
-  uint32_t g = call.group_begin;
   for (; g + 2 <= call.group_end; g += 2) expanded_groups<2>(call, g);
   if (g < call.group_end) expanded_groups<1>(call, g);
 }

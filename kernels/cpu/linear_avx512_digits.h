@@ -9,13 +9,15 @@ namespace troupe {
 namespace {
 
 // How far ahead of their use weights are asked for, in bytes: with rows for several passes over a
-// group, the whole of the next one; else as far as memory is away. The processor's own prefetching
-// stops at every page, and loses its way when threads wait for each other between layers.
-inline size_t prefetch_ahead(const LinearCall& call) {
+// group (or `groups` at once), the whole of the next one; else as far as memory is away. The
+// processor's own prefetching stops at every page, and loses its way when threads wait for each
+// other between layers.
+inline size_t prefetch_ahead(const LinearCall& call, uint32_t groups = 1) {
   constexpr size_t kLeast = 2560;
   constexpr uint32_t kPassRows = 4;
   const bool one_pass = call.activations.rows <= kPassRows;
-  return one_pass || call.weights.group_bytes < kLeast ? kLeast : call.weights.group_bytes;
+  const size_t next = groups * call.weights.group_bytes;
+  return one_pass || next < kLeast ? kLeast : next;
 }
 
 template <size_t kBytes>

@@ -18,18 +18,6 @@ constexpr int kSixRows = 4;
 // Sums of u * low begin here, so that those over 16 inputs (63 * 63 * 16 = 63,504) fit an int16.
 constexpr int kSixLowStart = -63 * 63 * 8;
 
-// Sums of 16 outputs in 64 bits, those of the even and of the odd ones apart.
-struct ScaledSums {
-  __m512i even = _mm512_setzero_si512();
-  __m512i odd = _mm512_setzero_si512();
-
-  // Adds sums * scale; `odd_scale` has the scales of the odd lanes in the even ones.
-  void add(__m512i sums, __m512i scale, __m512i odd_scale) {
-    even = _mm512_add_epi64(even, _mm512_mul_epi32(sums, scale));
-    odd = _mm512_add_epi64(odd, _mm512_mul_epi32(_mm512_srli_epi64(sums, 32), odd_scale));
-  }
-};
-
 // Of R rows over 256 inputs: sums of the digits times u times T; `offset` those of A times T.
 template <int R>
 struct SixSums {
@@ -118,17 +106,19 @@ inline void six_group(const LinearCall& call, uint32_t group) {
 
 // R rows from m on with V as words, G groups from `group` on.
 template <int R, int G>
-void six_word_rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t m) {
+void six_word_rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t m,
+                   NextGroups& next) {
   const LinearActivations& a = call.activations;
   const uint8_t* super = call.weights.data + group * call.weights.group_bytes;
   ScaledSums wide[R][G];
   for (uint32_t c = 0; c < a.chunks; c += kSixSuperChunks, super += kSixSuperBytes) {
+    for (uint32_t i = 0; i < kSixSuperChunks; ++i) next.prefetch_part();
     __m512i dot[R][G];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i)
 #pragma GCC unroll 2
       for (int g = 0; g < G; ++g) dot[i][g] = _mm512_setzero_si512();
-    add_words<R, G, kSixSuperChunks>(a, panel, m, c, dot);
+    add_words<R, G, kSixSuper>(a, panel, m, c * kLinearChunk, dot);
 #pragma GCC unroll 2
     for (int g = 0; g < G; ++g) {
       const __m512i scale = lanes_of(super + g * call.weights.group_bytes + kSixScalesAt);
@@ -144,8 +134,9 @@ void six_word_rows(const LinearCall& call, WordPanel panel, uint32_t group, uint
 
 struct SixWords {
   template <int R, int G>
-  static void rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t m) {
-    six_word_rows<R, G>(call, panel, group, m);
+  static void rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t m,
+                   NextGroups& next) {
+    six_word_rows<R, G>(call, panel, group, m, next);
   }
 };
 

@@ -44,6 +44,18 @@ struct WideSums {
   }
 };
 
+// Sums of 16 outputs in 64 bits, those of the even and of the odd ones apart.
+struct ScaledSums {
+  __m512i even = _mm512_setzero_si512();
+  __m512i odd = _mm512_setzero_si512();
+
+  // Adds sums * scale; `odd_scale` has the scales of the odd lanes in the even ones.
+  void add(__m512i sums, __m512i scale, __m512i odd_scale) {
+    even = _mm512_add_epi64(even, _mm512_mul_epi32(sums, scale));
+    odd = _mm512_add_epi64(odd, _mm512_mul_epi32(_mm512_srli_epi64(sums, 32), odd_scale));
+  }
+};
+
 // From sums of the even and the odd outputs to those in order.
 inline void store_even_odd(const LinearCall& call, uint32_t group, uint32_t m, __m512i even,
                            __m512i odd) {

@@ -11,6 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr int kWordRows = 8;
+constexpr size_t kWordInputBytes = kWordChunkBytes / kLinearChunk;  // of a group
 
 // G groups of kWord weights that stand `group_stride` bytes apart.
 struct WordPanel {
@@ -18,38 +19,70 @@ struct WordPanel {
   size_t group_stride;
 };
 
-// Adds the products of R rows from m on with the words of kChunks chunks from c on, G groups.
-template <int R, int G, uint32_t kChunks>
-inline void add_words(const LinearActivations& a, WordPanel panel, uint32_t m, uint32_t c,
-                      __m512i dot[R][G]) {
-  const int16_t* x = a.words + m * a.word_stride + c * kLinearChunk;
-  const uint8_t* w = panel.words + c * kWordChunkBytes;
-#pragma GCC unroll 2
-  for (uint32_t t = 0; t < 32 * kChunks; ++t) {
-    __m512i weights[G];
-#pragma GCC unroll 2
-    for (int g = 0; g < G; ++g) weights[g] = load(w + g * panel.group_stride + t * 64);
-#pragma GCC unroll 8
-    for (int i = 0; i < R; ++i) {
-      const __m512i pair = broadcast(x + i * a.word_stride + t * 2);
-#pragma GCC unroll 2
-      for (int g = 0; g < G; ++g) dot[i][g] = add_word_products(dot[i][g], weights[g], pair);
+// Asks for the weights of the groups behind those that are used, a little with every chunk of every
+// row, so that expanding them does not wait for memory; more at once would have others wait.
+class NextGroups {
+ public:
+  // `groups` from `group` on, of which there may be fewer or none.
+  NextGroups(const LinearCall& call, uint32_t group, uint32_t groups) {
+    const uint32_t last = group + groups < call.group_end ? group + groups : call.group_end;
+    if (group >= last) return;
+    next_ = call.weights.data + group * call.weights.group_bytes;
+    end_ = next_ + (last - group) * call.weights.group_bytes;
+    const uint32_t blocks = (call.activations.rows + kWordRows - 1) / kWordRows;
+    const size_t times = size_t{blocks} * call.weights.chunks;
+    part_ = (static_cast<size_t>(end_ - next_) / times + kLineBytes) / kLineBytes * kLineBytes;
+  }
+  void prefetch_part() {
+    for (const uint8_t* part_end = next_ + part_; next_ < part_end; next_ += kLineBytes) {
+      if (next_ >= end_) return;
+      _mm_prefetch(reinterpret_cast<const char*>(next_), _MM_HINT_T1);
     }
   }
+
+ private:
+  static constexpr size_t kLineBytes = 64;
+  const uint8_t* next_ = nullptr;
+  const uint8_t* end_ = nullptr;
+  size_t part_ = 0;
+};
+
+// Adds the products of R rows from m on with the words of kInputs inputs from `input` on, G groups.
+template <int R, int G, uint32_t kInputs>
+inline void add_words(const LinearActivations& a, WordPanel panel, uint32_t m, uint32_t input,
+                      __m512i dot[R][G]) {
+  const int16_t* x = a.words + m * a.word_stride + input;
+  const uint8_t* w = panel.words + size_t{input} * kWordInputBytes;
+#pragma GCC unroll 1
+  for (uint32_t pair = 0; pair < kInputs / 2; pair += 2)
+#pragma GCC unroll 2
+    for (uint32_t t = pair; t < pair + 2; ++t) {
+      __m512i weights[G];
+#pragma GCC unroll 2
+      for (int g = 0; g < G; ++g) weights[g] = load(w + g * panel.group_stride + t * 64);
+#pragma GCC unroll 8
+      for (int i = 0; i < R; ++i) {
+        const __m512i inputs = broadcast(x + i * a.word_stride + t * 2);
+#pragma GCC unroll 2
+        for (int g = 0; g < G; ++g) dot[i][g] = add_word_products(dot[i][g], weights[g], inputs);
+      }
+    }
 }
 
 // R rows from m on, G groups from `group` on, with W as words.
 template <int R, int G>
-void word_rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t m) {
+void word_rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t m,
+               NextGroups& next) {
   const LinearActivations& a = call.activations;
   WideSums wide[R][G];
   for (uint32_t c = 0; c < a.chunks; ++c) {
+    next.prefetch_part();
     __m512i dot[R][G];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i)
 #pragma GCC unroll 2
       for (int g = 0; g < G; ++g) dot[i][g] = _mm512_set1_epi32(INT32_MIN);
-    add_words<R, G, 1>(a, panel, m, c, dot);
+    add_words<R, G, kLinearChunk>(a, panel, m, c * kLinearChunk, dot);
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i)
 #pragma GCC unroll 2
@@ -62,8 +95,9 @@ void word_rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t
 // What a kernel of R rows and G groups is called by word_groups().
 struct PlainWords {
   template <int R, int G>
-  static void rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t m) {
-    word_rows<R, G>(call, panel, group, m);
+  static void rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t m,
+                   NextGroups& next) {
+    word_rows<R, G>(call, panel, group, m, next);
   }
 };
 
@@ -105,6 +139,19 @@ inline void expand_sixes(const uint8_t* group, uint32_t chunks, uint8_t* words) 
                      });
 }
 
+// V = u - 128 alone: S is left to the sums.
+inline void expand_bytes(const uint8_t* chunk, uint32_t chunks, uint8_t* words) {
+  const __m512i byte = _mm512_set1_epi16(255);
+  const __m512i offset = _mm512_set1_epi16(kByteOffset);
+  for (uint32_t c = 0; c < chunks; ++c, chunk += kByteChunkBytes)
+#pragma GCC unroll 4
+    for (int r = 0; r < 16; ++r, words += 128) {
+      const __m512i u = load(chunk + r * 64);
+      _mm512_store_si512(words, _mm512_sub_epi16(_mm512_and_si512(u, byte), offset));
+      _mm512_store_si512(words + 64, _mm512_sub_epi16(_mm512_srli_epi16(u, 8), offset));
+    }
+}
+
 inline void expand_group(LinearFormat format, const uint8_t* group, uint32_t chunks,
                          uint8_t* words) {
   switch (format) {
@@ -114,6 +161,8 @@ inline void expand_group(LinearFormat format, const uint8_t* group, uint32_t chu
       return expand_fives<LinearFormat::kFiveCentred>(group, chunks, words);
     case LinearFormat::kSix:
       return expand_sixes(group, chunks, words);
+    case LinearFormat::kByte:
+      return expand_bytes(group, chunks, words);
     default:
       return expand_nibbles(group, chunks, words);
   }
@@ -121,24 +170,25 @@ inline void expand_group(LinearFormat format, const uint8_t* group, uint32_t chu
 
 template <class Words, int G>
 void word_groups(const LinearCall& call, WordPanel panel, uint32_t group) {
+  NextGroups next(call, group + G, G);
   for_row_blocks(call.activations.rows, kWordRows, [&](uint32_t m, uint32_t rows) {
     switch (rows) {
       case 1:
-        return Words::template rows<1, G>(call, panel, group, m);
+        return Words::template rows<1, G>(call, panel, group, m, next);
       case 2:
-        return Words::template rows<2, G>(call, panel, group, m);
+        return Words::template rows<2, G>(call, panel, group, m, next);
       case 3:
-        return Words::template rows<3, G>(call, panel, group, m);
+        return Words::template rows<3, G>(call, panel, group, m, next);
       case 4:
-        return Words::template rows<4, G>(call, panel, group, m);
+        return Words::template rows<4, G>(call, panel, group, m, next);
       case 5:
-        return Words::template rows<5, G>(call, panel, group, m);
+        return Words::template rows<5, G>(call, panel, group, m, next);
       case 6:
-        return Words::template rows<6, G>(call, panel, group, m);
+        return Words::template rows<6, G>(call, panel, group, m, next);
       case 7:
-        return Words::template rows<7, G>(call, panel, group, m);
+        return Words::template rows<7, G>(call, panel, group, m, next);
       default:
-        return Words::template rows<kWordRows, G>(call, panel, group, m);
+        return Words::template rows<kWordRows, G>(call, panel, group, m, next);
     }
   });
 }

@@ -132,7 +132,7 @@ void measure_type(WeightType type, const Options& o, double read_rate) {
     for (const uint32_t rows : kRows) {
       if (isa == CpuIsa::kScalar && rows > 1) break;  // minutes
       QuantizedActivations a(rows, o.inputs, isa);
-      a.reset(rows, o.inputs);
+      a.reset(rows, o.inputs, forms_for(*w, rows, isa));
       const double quantize = best_seconds(
           1, kRepeats, [&](uint32_t) { a.quantize_rows(x.data(), o.inputs, 0, rows); });
       const double s = best_seconds(o.threads, kRepeats, [&](uint32_t t) {

@@ -11,6 +11,7 @@ namespace {
 // Up to this number of rows weights are used as they stand; above, they are expanded to words
 // first.
 constexpr uint32_t kFewRows = 4;
+static_assert(kFewRows <= kDigitRowsMax);
 
 // Few rows: weights are used as they stand.
 void packed_half(const Half& half) {

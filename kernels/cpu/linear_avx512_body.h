@@ -22,7 +22,9 @@ constexpr uint32_t kFewByteRows = UINT32_MAX;
 #else
 constexpr uint32_t kFewRows = 4;
 constexpr uint32_t kFewByteRows = 4;
+static_assert(kFewByteRows <= kDigitRowsMax);
 #endif
+static_assert(kFewRows <= kDigitRowsMax);
 constexpr int kNibbleRows = 4;
 
 // R rows from m on, one group of kNibble weights: sums of digits times u per block, which fit an

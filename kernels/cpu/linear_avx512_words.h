@@ -23,9 +23,10 @@ struct WordPanel {
 // row, so that expanding them does not wait for memory; more at once would have others wait.
 class NextGroups {
  public:
-  // `groups` from `group` on, of which there may be fewer or none.
+  // `groups` from `group` on, of which there may be fewer or none. They may be of a later call.
   NextGroups(const LinearCall& call, uint32_t group, uint32_t groups) {
-    const uint32_t last = group + groups < call.group_end ? group + groups : call.group_end;
+    const uint32_t all = (call.weights.n_out + kLinearLanes - 1) / kLinearLanes;
+    const uint32_t last = group + groups < all ? group + groups : all;
     if (group >= last) return;
     next_ = call.weights.data + group * call.weights.group_bytes;
     end_ = next_ + (last - group) * call.weights.group_bytes;

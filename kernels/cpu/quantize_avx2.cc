@@ -40,6 +40,11 @@ void quantize_row_avx2(const float* x, uint32_t n_in, const LinearActivations& o
       low[i] = _mm256_and_si256(a[i], low_digit);
       swapped[i] = _mm256_shuffle_epi32(a[i], 0xD8);  // 0, 2, 1, 3 of each quad
     }
+    for (int i = 0; i < 4; i += 2)
+      _mm256_storeu_si256(
+          reinterpret_cast<__m256i*>(words + k + 8 * i),
+          _mm256_permute4x64_epi64(_mm256_packs_epi32(swapped[i], swapped[i + 1]), 0xD8));
+    if (!out.has_digits) continue;
     const auto bytes = [&](const __m256i v[4]) {
       const __m256i packed =
           _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
@@ -49,10 +54,6 @@ void quantize_row_avx2(const float* x, uint32_t n_in, const LinearActivations& o
         at + size_t{k / kLinearChunk} * out.tile_rows * kLinearChunk + k % kLinearChunk;
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out.high + digits), bytes(high));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out.low + digits), bytes(low));
-    for (int i = 0; i < 4; i += 2)
-      _mm256_storeu_si256(
-          reinterpret_cast<__m256i*>(words + k + 8 * i),
-          _mm256_permute4x64_epi64(_mm256_packs_epi32(swapped[i], swapped[i + 1]), 0xD8));
     for (uint32_t half = 0; half < 2; ++half) {
       _mm256_store_si256(reinterpret_cast<__m256i*>(lanes),
                          _mm256_add_epi32(a[2 * half], a[2 * half + 1]));

@@ -27,6 +27,10 @@ void linear(const PackedLinear& weights, const QuantizedActivations& activations
   TROUPE_ASSERT(n_end % kLinearGroup == 0 || n_end == weights.n_out(), n_end, weights.n_out());
   TROUPE_ASSERT(activations.rows() == 1 || out_stride >= n_end - n_begin, out_stride);
   TROUPE_ASSERT(supports(activations.isa()), to_string(activations.isa()));
+  TROUPE_ASSERT(
+      activations.view().has_digits ||
+          forms_for(weights, activations.rows(), activations.isa()) == ActivationForms::kWords,
+      activations.rows(), to_string(activations.isa()));
   TROUPE_ASSERT(activations.view().tile_rows == 1 || activations.isa() == CpuIsa::kAmx,
                 to_string(activations.isa()), activations.view().tile_rows);
   const LinearCall call{.weights = weights.view(),

@@ -79,6 +79,14 @@ class PackedLinear final {
   AlignedBuffer scales_;  // float[n_out rounded up to the group]
 };
 
+// What is made of rows of activations; all is always right.
+enum class ActivationForms : uint8_t {
+  kAll,    // words, and their digits and sums
+  kWords,  // a quarter of the work
+};
+// What linear() reads of so many rows.
+[[nodiscard]] ActivationForms forms_for(const PackedLinear& weights, uint32_t rows, CpuIsa isa);
+
 // Rows of activations as 12-bit integers, in the forms that the kernels of one instruction set
 // read. Allocates at construction only. reset() belongs to one thread; quantize_rows() may then run
 // on disjoint ranges of rows in several threads; linear() afterwards in any number of threads.
@@ -91,7 +99,7 @@ class QuantizedActivations final {
   QuantizedActivations& operator=(const QuantizedActivations&) = delete;
 
   // Says what comes next: `rows` rows of `n_in` inputs (both >= 1 and within the maxima, asserted).
-  void reset(uint32_t rows, uint32_t n_in);
+  void reset(uint32_t rows, uint32_t n_in, ActivationForms forms = ActivationForms::kAll);
 
   // Quantises rows [begin, end); row m starts at x + m * stride (in floats).
   //   scale = max|x| / 2047, A = round to nearest even (x * (2047 / max|x|)), in float arithmetic.
@@ -119,7 +127,8 @@ class QuantizedActivations final {
   LinearActivations view_{};
 };
 
-// Computes outputs [n_begin, n_end) for all rows of `activations`; output (m, n) goes to
+// Computes outputs [n_begin, n_end) for all rows of `activations`, which have the forms that
+// forms_for() says (asserted); output (m, n) goes to
 // out[m * out_stride + n - n_begin]. n_begin is a multiple of kLinearGroup, and n_end is one or is
 // n_out (asserted); both matrices have the same n_in (asserted). Threads may run disjoint ranges at
 // once. Writes nothing outside the range. A thread allocates scratch memory (64 bytes per input)

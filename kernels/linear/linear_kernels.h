@@ -139,10 +139,15 @@ struct LinearWeights {
   uint32_t chunks;  // of kSix a multiple of four
 };
 
+// Kernels that use weights as they stand need digits. For more rows than this only those of kByte
+// weights do, with VNNI, and tiles; all others use words alone.
+constexpr uint32_t kDigitRowsMax = 8;
+
 // Inputs that fill up the last chunk are 0.
 struct LinearActivations {
   uint32_t rows;
   uint32_t chunks;
+  bool has_digits;  // as well as words; else digits and sums are not filled in
   // Row m at words + m * word_stride. The four inputs of each quad stand in the order 0, 2, 1, 3,
   // so that a pair of neighbours meets the pairs of kWord.
   int16_t* words;
@@ -190,7 +195,7 @@ void linear_avx512vnni(const LinearCall& call);
 // Needs activations in tiles; the caller must hold the process's permission to use AMX.
 void linear_amx(const LinearCall& call);
 
-// Quantise one row of n_in floats into row `row` of `out`, all forms.
+// Quantise one row of n_in floats into row `row` of `out`, all forms that it says.
 void quantize_row_scalar(const float* x, uint32_t n_in, const LinearActivations& out, uint32_t row);
 void quantize_row_avx2(const float* x, uint32_t n_in, const LinearActivations& out, uint32_t row);
 void quantize_row_avx512(const float* x, uint32_t n_in, const LinearActivations& out, uint32_t row);

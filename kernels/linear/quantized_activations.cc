@@ -35,13 +35,30 @@ QuantizedActivations::QuantizedActivations(uint32_t rows_max, uint32_t n_in_max,
                 n_in_max);
 }
 
-void QuantizedActivations::reset(uint32_t rows, uint32_t n_in) {
+ActivationForms forms_for(const PackedLinear& weights, uint32_t rows, CpuIsa isa) {
+  if (rows <= kDigitRowsMax) return ActivationForms::kAll;
+  switch (isa) {
+    case CpuIsa::kScalar:
+    case CpuIsa::kAvx2:
+    case CpuIsa::kAvx512:
+      return ActivationForms::kWords;
+    case CpuIsa::kAvx512Vnni:
+      return weights.view().format == LinearFormat::kByte ? ActivationForms::kAll
+                                                          : ActivationForms::kWords;
+    case CpuIsa::kAmx:
+      break;
+  }
+  return ActivationForms::kAll;
+}
+
+void QuantizedActivations::reset(uint32_t rows, uint32_t n_in, ActivationForms forms) {
   TROUPE_ASSERT(rows >= 1 && rows <= rows_max_, rows, rows_max_);
   TROUPE_ASSERT(n_in >= 1 && n_in <= n_in_max_, n_in, n_in_max_);
   const bool tiles = isa_ == CpuIsa::kAmx && rows >= kAmxRowsMin;
   n_in_ = n_in;
   view_ = {.rows = rows,
            .chunks = static_cast<uint32_t>(padded(n_in) / kLinearChunk),
+           .has_digits = forms == ActivationForms::kAll,
            .words = words_.as<int16_t>(),
            .word_stride = word_stride(n_in),
            .high = digits_.as<int8_t>(),

@@ -161,11 +161,12 @@ void quantize_row_scalar(const float* x, uint32_t n_in, const LinearActivations&
       // lrint rounds to nearest even, the default of every thread.
       const auto value = zero || k >= n_in ? 0 : static_cast<int32_t>(std::lrint(x[k] * inverse));
       words[word_place(k)] = static_cast<int16_t>(value);
+      if (!out.has_digits) continue;
       out.high[at + i] = static_cast<int8_t>(value >> kActivationDigitBits);
       out.low[at + i] = static_cast<int8_t>(value & ((1 << kActivationDigitBits) - 1));
       sum[i / kSixSub] += value;
     }
-    for (int s = 0; s < 4; ++s) sums[4 * c + s] = static_cast<int16_t>(sum[s]);
+    for (int s = 0; out.has_digits && s < 4; ++s) sums[4 * c + s] = static_cast<int16_t>(sum[s]);
   }
 }
 

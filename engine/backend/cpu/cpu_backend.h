@@ -113,10 +113,14 @@ class CpuBackend final : public Backend {
   // Rows [begin, end) of `in`, normalised where it says so, as integers into `to`.
   void prepare_rows(const LinearInput& in, uint32_t begin, uint32_t end, Workspace& own,
                     QuantizedActivations& to) const;
-  // Prepares the input, then calls use(input, begin, end, workspace) on each thread's share of
-  // [0, units).
+  // What the input of all these layers has to be made of.
+  [[nodiscard]] ActivationForms forms(std::span<const PackedLinear* const> layers,
+                                      uint32_t rows) const;
+  // Prepares the input for the layers, then calls use(input, begin, end, workspace) on each
+  // thread's share of [0, units).
   template <class Use>
-  void over_outputs(const LinearInput& in, uint32_t units, const Use& use);
+  void over_outputs(std::span<const PackedLinear* const> layers, const LinearInput& in,
+                    uint32_t units, const Use& use);
   template <class Use>
   void over_columns(const PackedLinear& layer, uint32_t rows, uint32_t begin, uint32_t end,
                     const Use& use) const;

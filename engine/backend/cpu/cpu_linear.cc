@@ -3,6 +3,7 @@
 // outputs, and meet once a layer when the rows are few: each then prepares the input for itself.
 
 #include <algorithm>
+#include <array>
 
 #include "base/assert.h"
 #include "engine/backend/cpu/cpu_backend.h"
@@ -59,8 +60,17 @@ void CpuBackend::prepare_rows(const LinearInput& in, uint32_t begin, uint32_t en
   }
 }
 
+ActivationForms CpuBackend::forms(std::span<const PackedLinear* const> layers,
+                                  uint32_t rows) const {
+  const bool words = std::all_of(layers.begin(), layers.end(), [&](const PackedLinear* layer) {
+    return forms_for(*layer, rows, isa_) == ActivationForms::kWords;
+  });
+  return words ? ActivationForms::kWords : ActivationForms::kAll;
+}
+
 template <class Use>
-void CpuBackend::over_outputs(const LinearInput& in, uint32_t units, const Use& use) {
+void CpuBackend::over_outputs(std::span<const PackedLinear* const> layers, const LinearInput& in,
+                              uint32_t units, const Use& use) {
   TROUPE_ASSERT(quantized_ != nullptr, "prepare() first");
   const uint32_t rows = in.rows.rows;
   if (rows <= kFewRows) {
@@ -74,7 +84,7 @@ void CpuBackend::over_outputs(const LinearInput& in, uint32_t units, const Use& 
     });
     return;
   }
-  quantized_->reset(rows, in.rows.width);
+  quantized_->reset(rows, in.rows.width, forms(layers, rows));
   pool_.run([&](uint32_t thread) {
     const auto [begin, end] = pool_.part_of(rows, thread);
     prepare_rows(in, begin, end, workspaces_[thread], *quantized_);
@@ -100,7 +110,7 @@ void CpuBackend::linear(std::span<const LinearHandle> weights, const LinearInput
     groups += groups_of(*layers[i]);
   }
   // The groups of all layers in a row, so that threads meet once for all of them.
-  over_outputs(in, groups,
+  over_outputs(std::span(layers).first(weights.size()), in, groups,
                [&](const QuantizedActivations& x, uint32_t begin, uint32_t end, Workspace&) {
                  uint32_t first = 0;
                  for (size_t i = 0; i < weights.size(); ++i) {
@@ -131,7 +141,7 @@ void CpuBackend::linear_add(LinearHandle weights, const LinearInput& in, Rows x)
   const uint32_t rows = in.rows.rows;
   TROUPE_ASSERT(x.rows == rows, x.rows, rows);
   float* to = buffers_.floats(x);
-  over_outputs(in, groups_of(layer),
+  over_outputs(std::array{&layer}, in, groups_of(layer),
                [&](const QuantizedActivations& a, uint32_t begin, uint32_t end, Workspace& own) {
                  auto* columns = own.columns.as<float>();
                  over_columns(layer, rows, begin, end, [&](uint32_t first, uint32_t last) {
@@ -151,7 +161,7 @@ void CpuBackend::gated_linear(LinearHandle gate, LinearHandle up, const LinearIn
   TROUPE_ASSERT(out.rows == rows, out.rows, rows);
   const auto activate = activation == Activation::kSilu ? ops_.swiglu : ops_.geglu;
   float* to = buffers_.floats(out);
-  over_outputs(in, groups_of(gates),
+  over_outputs(std::array{&gates, &ups}, in, groups_of(gates),
                [&](const QuantizedActivations& a, uint32_t begin, uint32_t end, Workspace& own) {
                  auto* columns = own.columns.as<float>();
                  over_columns(gates, rows, begin, end, [&](uint32_t first, uint32_t last) {

@@ -28,7 +28,7 @@ std::vector<CpuIsa> fast_isas() {
 std::vector<float> run(const PackedLinear& w, const std::vector<float>& x, uint32_t rows,
                        CpuIsa isa) {
   QuantizedActivations a(rows, w.n_in(), isa);
-  a.reset(rows, w.n_in());
+  a.reset(rows, w.n_in(), forms_for(w, rows, isa));
   a.quantize_rows(x.data(), w.n_in(), 0, rows);
   const size_t stride = w.n_out() + 3;
   std::vector<float> out(rows * stride, kUntouched);

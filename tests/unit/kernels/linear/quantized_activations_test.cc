@@ -1,5 +1,6 @@
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -54,6 +55,15 @@ BOOST_AUTO_TEST_CASE(every_instruction_set_quantises_like_the_reference) {
           for (uint32_t k = 0; k < n_in; ++k) BOOST_REQUIRE(want.value(m, k) == got.value(m, k));
         }
         check_forms_agree(got);
+        got.reset(32, 600);
+        got.quantize_rows(before.data(), 600, 0, 32);
+        got.reset(rows, n_in, ActivationForms::kWords);
+        got.quantize_rows(x.data(), n_in, 0, rows);
+        for (uint32_t m = 0; m < rows; ++m) {
+          const size_t bytes = want.view().chunks * kLinearChunk * sizeof(int16_t);
+          BOOST_TEST(std::memcmp(want.view().words + m * want.view().word_stride,
+                                 got.view().words + m * got.view().word_stride, bytes) == 0);
+        }
       }
   }
 }

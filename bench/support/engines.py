@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support.project import ROOT
+from support.project import ALL_FEATURES, ROOT
 
 CONTEXT = 2304   # tokens that one sequence may have: the longest workload
 STREAMS_MAX = 64
@@ -178,12 +178,12 @@ def troupe_program(build):
     return binary
 
 
-def troupe(model, threads, build, log=Path(os.devnull)):
+def troupe(model, threads, build, log=Path(os.devnull), features=ALL_FEATURES):
     binary = troupe_program(build)
     return Engine("Troupe", "this commit", lambda port, _: pinned(
         threads, binary, "serve", model, "--port", port, "--threads", threads,
         # What follows random words repeats itself, and guesses would be right as seldom elsewhere.
-        "--speculation", "off", "--served-model-name", "model"), log=log)
+        "--speculation", "off", "--cpu-features", features, "--served-model-name", "model"), log=log)
 
 
 def llama_cpp(server, model, threads, flags=(), log=Path(os.devnull)):

@@ -13,6 +13,8 @@ FRESH = ROOT / ".cache/bench"   # of the last runs; not kept
 DEFAULT_MODEL = "smollm2-135m"
 MODELS = {"smollm2-135m": ("SmolLM2-135M-Instruct.Q4_1.gguf", (100, 49152)),
           "gemma3-270m": ("gemma-3-270m-Q4_K_M.gguf", (300, 255_000))}
+# What `--cpu-features` says by itself: whatever the processor has.
+ALL_FEATURES = "auto"
 # By the flags of Linux, the best one first: what decides how fast integers are multiplied.
 INSTRUCTION_SETS = [("amx", "amx_int8"), ("avx512vnni", "avx512_vnni"), ("avx512", "avx512bw"),
                     ("avx2", "avx2")]
@@ -61,18 +63,19 @@ def model_file(name):
     return path
 
 
-def file_of(bench, model):
-    return f"{part_of(bench, model).replace(' ', '-')}.json"
+def file_of(bench, model, features=ALL_FEATURES):
+    return f"{part_of(bench, model, features).replace(' ', '-')}.json"
 
 
-def fresh_file(bench, model, short):
+def fresh_file(bench, model, short, features=ALL_FEATURES):
     """Where a run writes its values; a short one never where a whole one does."""
-    return (FRESH / "short" if short else FRESH) / file_of(bench, model)
+    return (FRESH / "short" if short else FRESH) / file_of(bench, model, features)
 
 
-def part_of(bench, model):
-    """The part of the page: "engine", "engine gemma3-270m"."""
-    return bench if model == DEFAULT_MODEL else f"{bench} {model}"
+def part_of(bench, model, features=ALL_FEATURES):
+    """The part of the page: "engine", "engine gemma3-270m", "engine avx2"."""
+    return " ".join([bench, *[model] * (model != DEFAULT_MODEL),
+                     *[features] * (features != ALL_FEATURES)])
 
 
 def write_page(part, section, writer):

@@ -62,6 +62,7 @@ void block_rows(const Half& half, uint32_t m) {
   const size_t step = size_t{a.tile_rows} * kLinearChunk;
   WideSums wide[R];
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += linear_chunk_bytes(kFormat)) {
+    prefetch_next<linear_chunk_bytes(kFormat)>(half, chunk);
     __m256i dot[R];
     for (int i = 0; i < R; ++i) dot[i] = _mm256_set1_epi32(INT32_MIN);
     for (uint32_t b = 0; b < 2; ++b) {
@@ -100,8 +101,10 @@ void block_rows(const Half& half, uint32_t m) {
 // One group as kWord.
 template <LinearFormat kFormat>
 void expand_blocks(const uint8_t* chunk, uint32_t chunks, uint8_t* words) {
+  constexpr size_t kChunkBytes = linear_chunk_bytes(kFormat);
   const __m256i byte = _mm256_set1_epi16(255);
-  for (uint32_t c = 0; c < chunks; ++c, chunk += linear_chunk_bytes(kFormat))
+  for (uint32_t c = 0; c < chunks; ++c, chunk += kChunkBytes) {
+    prefetch_lines<(kChunkBytes + 63) / 64>(chunk + chunks * kChunkBytes);  // of the next group
     for (uint32_t b = 0; b < 2; ++b)
       for (uint32_t h = 0; h < 2; ++h) {
         const BlockPairs f = block_pairs<kFormat>(chunk, b, h);
@@ -116,6 +119,7 @@ void expand_blocks(const uint8_t* chunk, uint32_t chunks, uint8_t* words) {
             store(to + i * 64, _mm256_add_epi16(_mm256_mullo_epi16(quants[i], f.scale), f.offset));
         }
       }
+  }
 }
 
 template <LinearFormat kFormat>

@@ -29,7 +29,8 @@ void byte_rows(const Half& half, uint32_t m) {
   const __m256i digit = _mm256_set1_epi16(1 << kActivationDigitBits);
   const size_t step = size_t{a.tile_rows} * kLinearChunk;
   ScaledSums sums[R];
-  for (uint32_t c = 0; c < a.chunks; ++c, chunk += kByteChunkBytes)
+  for (uint32_t c = 0; c < a.chunks; ++c, chunk += kByteChunkBytes) {
+    prefetch_next<kByteChunkBytes>(half, chunk);
     for (uint32_t b = 0; b < 2; ++b) {
       __m256i dot[R];
 #pragma GCC unroll 4
@@ -51,6 +52,7 @@ void byte_rows(const Half& half, uint32_t m) {
 #pragma GCC unroll 4
       for (int i = 0; i < R; ++i) sums[i].add(dot[i], scale);
     }
+  }
   for (int i = 0; i < R; ++i) store_even_odd(half, m + i, sums[i].even, sums[i].odd);
 }
 
@@ -71,13 +73,15 @@ inline void byte_half(const Half& half) {
 inline void expand_bytes(const uint8_t* chunk, uint32_t chunks, uint8_t* words) {
   const __m256i byte = _mm256_set1_epi16(255);
   const __m256i offset = _mm256_set1_epi16(kByteOffset);
-  for (uint32_t c = 0; c < chunks; ++c, chunk += kByteChunkBytes)
+  for (uint32_t c = 0; c < chunks; ++c, chunk += kByteChunkBytes) {
+    prefetch_lines<kByteChunkBytes / 64>(chunk + chunks * kByteChunkBytes);  // of the next group
     for (uint32_t quad = 0; quad < kLinearChunk / 4; ++quad, words += 128)
       for (uint32_t h = 0; h < 64; h += 32) {
         const __m256i u = load(chunk + quad * 64 + h);
         store(words + h, _mm256_sub_epi16(_mm256_and_si256(u, byte), offset));
         store(words + h + 64, _mm256_sub_epi16(_mm256_srli_epi16(u, 8), offset));
       }
+  }
 }
 
 // R rows from m on with V as words, both halves.

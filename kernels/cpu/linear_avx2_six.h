@@ -92,8 +92,10 @@ void six_rows(const Half& half, uint32_t m) {
   for (uint32_t c = 0; c < w.chunks; c += kSixSuperChunks, super += kSixSuperBytes) {
     SixSums<R> sums;
     for (int i = 0; i < R; ++i) sums.dot[i] = sums.offset[i] = _mm256_setzero_si256();
-    for (uint32_t i = 0; i < kSixSuperChunks; ++i)
+    for (uint32_t i = 0; i < kSixSuperChunks; ++i) {
+      prefetch_next<kSixChunkBytes>(half, super + i * kSixChunkBytes);
       add_six_chunk(half, super + i * kSixChunkBytes, m, c + i, sums);
+    }
     const __m256i scale = lanes_of(super + kSixScalesAt + half.half * 16);
     static_assert(kSixOffset == 1 << 5);
     for (int i = 0; i < R; ++i)

@@ -27,6 +27,24 @@ inline __m256i load(const void* p) {
   return _mm256_load_si256(static_cast<const __m256i*>(p));
 }
 
+// The processor's own prefetching ends at every page, and begins anew whenever the threads have
+// met.
+template <size_t kLines>
+inline void prefetch_lines(const uint8_t* from) {
+#pragma GCC unroll 32
+  for (size_t line = 0; line < kLines; ++line)
+    _mm_prefetch(reinterpret_cast<const char*>(from + line * 64), _MM_HINT_T0);
+}
+
+// Asks for the chunk in the next group that stands where `chunk` does in this one: one half of it
+// in each of the two passes over a group.
+template <size_t kChunkBytes>
+inline void prefetch_next(const Half& half, const uint8_t* chunk) {
+  constexpr size_t kLines = (kChunkBytes + 63) / 64;
+  prefetch_lines<(kLines + 1) / 2>(chunk + half.call.weights.group_bytes +
+                                   half.half * (kLines / 2) * 64);
+}
+
 inline void store(void* p, __m256i v) {
   _mm256_store_si256(static_cast<__m256i*>(p), v);
 }

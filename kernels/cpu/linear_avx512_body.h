@@ -39,6 +39,32 @@ void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += kNibbleChunkBytes) {
     const RowDigits<R> x(a, m, c);
     prefetch<kNibbleChunkBytes>(chunk + ahead);
+    // Both blocks side by side: the sums of one alone would wait for each other.
+    __m512i h[2][R], l[2][R];
+#pragma GCC unroll 2
+    for (int b = 0; b < 2; ++b)
+#pragma GCC unroll 8
+      for (int i = 0; i < R; ++i) h[b][i] = l[b][i] = _mm512_setzero_si512();
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r)
+#pragma GCC unroll 2
+      for (int b = 0; b < 2; ++b) {
+        const __m512i raw = load(chunk + b * 256 + r * 64);
+        const __m512i mask = _mm512_set1_epi8(15);
+        const __m512i first = _mm512_and_si512(raw, mask);
+        const __m512i second = _mm512_and_si512(_mm512_srli_epi16(raw, 4), mask);
+        const int at = b * 32 + r * 8;
+#pragma GCC unroll 8
+        for (int i = 0; i < R; ++i) {
+          h[b][i] = add_byte_products(h[b][i], first, x.high(i, at));
+          l[b][i] = add_byte_products(l[b][i], first, x.low(i, at));
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < R; ++i) {
+          h[b][i] = add_byte_products(h[b][i], second, x.high(i, at + 4));
+          l[b][i] = add_byte_products(l[b][i], second, x.low(i, at + 4));
+        }
+      }
     __m512i dot_high[R], dot_low[R];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i) {
@@ -47,30 +73,12 @@ void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
     }
 #pragma GCC unroll 2
     for (int b = 0; b < 2; ++b) {
-      __m512i h[R], l[R];
-#pragma GCC unroll 8
-      for (int i = 0; i < R; ++i) h[i] = l[i] = _mm512_setzero_si512();
-#pragma GCC unroll 4
-      for (int r = 0; r < 4; ++r) {
-        const __m512i raw = load(chunk + b * 256 + r * 64);
-        const __m512i mask = _mm512_set1_epi8(15);
-        const __m512i first = _mm512_and_si512(raw, mask);
-        const __m512i second = _mm512_and_si512(_mm512_srli_epi16(raw, 4), mask);
-        const int at = b * 32 + r * 8;
-#pragma GCC unroll 8
-        for (int i = 0; i < R; ++i) {
-          h[i] = add_byte_products(h[i], first, x.high(i, at));
-          l[i] = add_byte_products(l[i], first, x.low(i, at));
-          h[i] = add_byte_products(h[i], second, x.high(i, at + 4));
-          l[i] = add_byte_products(l[i], second, x.low(i, at + 4));
-        }
-      }
       const __m512i scale = single_of(chunk + kNibbleScalesAt + b * 64);
       const __m512i offset = pair_of(chunk + kNibbleScalesAt + b * 64 + 32);
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i) {
-        dot_high[i] = add_word_products(dot_high[i], h[i], scale);
-        dot_low[i] = add_word_products(dot_low[i], l[i], scale);
+        dot_high[i] = add_word_products(dot_high[i], h[b][i], scale);
+        dot_low[i] = add_word_products(dot_low[i], l[b][i], scale);
         dot_low[i] = add_word_products(dot_low[i], offset, x.sum(i, b));
       }
     }

@@ -24,6 +24,7 @@ template <int Digits>
 void store_products(const LinearCall& call, uint32_t group, uint32_t m, const Products<Digits>& p) {
   const uint32_t left = call.activations.rows - m;
   const uint32_t rows = left < kTileRows ? left : kTileRows;
+  const GroupOutputs to(call, group);
   for (uint32_t i = 0; i < rows; ++i) {
     __m512d half[2];
 #pragma GCC unroll 2
@@ -43,7 +44,7 @@ void store_products(const LinearCall& call, uint32_t group, uint32_t m, const Pr
       half[h] =
           _mm512_fmadd_pd(by_digit[0], _mm512_set1_pd(1 << kActivationDigitBits), by_digit[1]);
     }
-    store_sums(call, group, m + i, half[0], half[1]);
+    to.store(m + i, half[0], half[1]);
   }
 }
 
@@ -172,6 +173,7 @@ void six_tile_group(const LinearCall& call, uint32_t group) {
   const uint8_t* scales = call.weights.data + group * call.weights.group_bytes + kSixScalesAt;
   auto* tiles = reinterpret_cast<int8_t*>(call.scratch);
   constexpr size_t kStep = size_t{2} * kTileBytes;
+  const GroupOutputs to(call, group);
   expand_chunk(call, group, 0, tiles);
   for (uint32_t m = 0; m < a.rows; m += kTileRows) {
     const int8_t* high = a.high + m / kTileRows * a.tile_stride;
@@ -189,8 +191,7 @@ void six_tile_group(const LinearCall& call, uint32_t group) {
       add_six_products(products, scales + c / kSixSuperChunks * kSixSuperBytes, totals);
     }
     for (uint32_t i = 0; i < kTileRows && m + i < a.rows; ++i)
-      store_sums(call, group, m + i, _mm512_load_pd(totals.sums[i]),
-                 _mm512_load_pd(totals.sums[i] + 8));
+      to.store(m + i, _mm512_load_pd(totals.sums[i]), _mm512_load_pd(totals.sums[i] + 8));
   }
 }
 

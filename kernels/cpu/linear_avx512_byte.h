@@ -98,9 +98,11 @@ void byte_rows(const LinearCall& call, uint32_t group, uint32_t m) {
         }
     }
   }
-  for (int i = 0; i < R; ++i)
-    for (int g = 0; g < G; ++g)
-      store_even_odd(call, group + g, m + i, sums[i][g].even, sums[i][g].odd);
+  for (int g = 0; g < G; ++g) {
+    const GroupOutputs to(call, group + g);
+#pragma GCC unroll 1
+    for (int i = 0; i < R; ++i) store_even_odd(to, m + i, sums[i][g].even, sums[i][g].odd);
+  }
 }
 
 template <int G>
@@ -142,9 +144,11 @@ void byte_word_rows(const LinearCall& call, WordPanel panel, uint32_t group, uin
         for (int g = 0; g < G; ++g) sums[i][g].add(dot[i][g], scales.even[g], scales.odd[g]);
     }
   }
-  for (int i = 0; i < R; ++i)
-    for (int g = 0; g < G; ++g)
-      store_even_odd(call, group + g, m + i, sums[i][g].even, sums[i][g].odd);
+  for (int g = 0; g < G; ++g) {
+    const GroupOutputs to(call, group + g);
+#pragma GCC unroll 1
+    for (int i = 0; i < R; ++i) store_even_odd(to, m + i, sums[i][g].even, sums[i][g].odd);
+  }
 }
 
 struct ByteWords {

@@ -58,7 +58,8 @@ void five_rows(const LinearCall& call, uint32_t group, uint32_t m) {
       wide[i].add(
           _mm512_add_epi32(_mm512_slli_epi32(dot_high[i], kActivationDigitBits), dot_low[i]));
   }
-  for (int i = 0; i < R; ++i) store_wide(call, group, m + i, wide[i]);
+  const GroupOutputs to(call, group);
+  for (int i = 0; i < R; ++i) store_wide(to, m + i, wide[i], a.chunks);
 }
 
 template <LinearFormat kFormat>

@@ -86,7 +86,8 @@ void six_rows(const LinearCall& call, uint32_t group, uint32_t m) {
       wide[i].add(_mm512_add_epi32(high, low), scale, odd_scale);
     }
   }
-  for (int i = 0; i < R; ++i) store_even_odd(call, group, m + i, wide[i].even, wide[i].odd);
+  const GroupOutputs to(call, group);
+  for (int i = 0; i < R; ++i) store_even_odd(to, m + i, wide[i].even, wide[i].odd);
 }
 
 inline void six_group(const LinearCall& call, uint32_t group) {
@@ -127,9 +128,11 @@ void six_word_rows(const LinearCall& call, WordPanel panel, uint32_t group, uint
       for (int i = 0; i < R; ++i) wide[i][g].add(dot[i][g], scale, odd_scale);
     }
   }
-  for (int i = 0; i < R; ++i)
-    for (int g = 0; g < G; ++g)
-      store_even_odd(call, group + g, m + i, wide[i][g].even, wide[i][g].odd);
+  for (int g = 0; g < G; ++g) {
+    const GroupOutputs to(call, group + g);
+#pragma GCC unroll 1
+    for (int i = 0; i < R; ++i) store_even_odd(to, m + i, wide[i][g].even, wide[i][g].odd);
+  }
 }
 
 struct SixWords {

@@ -57,18 +57,18 @@ struct ScaledSums {
 };
 
 // From sums of the even and the odd outputs to those in order.
-inline void store_even_odd(const LinearCall& call, uint32_t group, uint32_t m, __m512i even,
-                           __m512i odd) {
+inline void store_even_odd(const GroupOutputs& to, uint32_t m, __m512i even, __m512i odd) {
   const __m512i low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
   const __m512i high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
-  store_sums(call, group, m, _mm512_cvtepi64_pd(_mm512_permutex2var_epi64(even, low, odd)),
-             _mm512_cvtepi64_pd(_mm512_permutex2var_epi64(even, high, odd)));
+  to.store(m, _mm512_cvtepi64_pd(_mm512_permutex2var_epi64(even, low, odd)),
+           _mm512_cvtepi64_pd(_mm512_permutex2var_epi64(even, high, odd)));
 }
 
-inline void store_wide(const LinearCall& call, uint32_t group, uint32_t m, const WideSums& sums) {
-  const __m512i bias = _mm512_set1_epi64(kBias * call.weights.chunks);
+// `chunks`: of how many the sums are.
+inline void store_wide(const GroupOutputs& to, uint32_t m, const WideSums& sums, uint32_t chunks) {
+  const __m512i bias = _mm512_set1_epi64(kBias * chunks);
   const __m512i even = _mm512_sub_epi64(sums.all, _mm512_slli_epi64(sums.odd, 32));
-  store_even_odd(call, group, m, _mm512_sub_epi64(even, bias), _mm512_sub_epi64(sums.odd, bias));
+  store_even_odd(to, m, _mm512_sub_epi64(even, bias), _mm512_sub_epi64(sums.odd, bias));
 }
 
 // Calls body(first row, rows) with at most `most` rows each time, in blocks as equal as can be: 9

@@ -54,22 +54,36 @@ inline void nibbles_to_weights(__m512i raw, __m512i scale, __m512i offset, __m51
   for (int i = 0; i < 4; ++i) out[i] = _mm512_add_epi16(_mm512_mullo_epi16(out[i], scale), offset);
 }
 
-// Scales and stores the 16 sums of row m: first those of outputs 0 to 7 of the group.
-inline void store_sums(const LinearCall& call, uint32_t group, uint32_t m, __m512d first,
-                       __m512d second) {
-  const uint32_t n = group * kLinearLanes;
-  const float* scales = call.weights.scales + n;
-  const __m512d row = _mm512_set1_pd(static_cast<double>(call.activations.scales[m]));
-  const __m512d scale0 = _mm512_mul_pd(row, _mm512_cvtps_pd(_mm256_loadu_ps(scales)));
-  const __m512d scale1 = _mm512_mul_pd(row, _mm512_cvtps_pd(_mm256_loadu_ps(scales + 8)));
-  const __m256 out0 = _mm512_cvtpd_ps(_mm512_mul_pd(first, scale0));
-  const __m256 out1 = _mm512_cvtpd_ps(_mm512_mul_pd(second, scale1));
-  const __m512 all = _mm512_insertf32x8(_mm512_castps256_ps512(out0), out1, 1);
-  const uint32_t left = call.weights.n_out - n;
-  const auto mask = static_cast<__mmask16>(left >= kLinearLanes ? 0xFFFF : (1U << left) - 1);
-  float* out = call.out + m * call.out_stride + (group - call.group_begin) * kLinearLanes;
-  _mm512_mask_storeu_ps(out, mask, all);
-}
+// Where the outputs of one group go, and by what their sums are scaled.
+class GroupOutputs {
+ public:
+  GroupOutputs(const LinearCall& call, uint32_t group)
+      : row_scales_(call.activations.scales),
+        out_(call.out + (group - call.group_begin) * kLinearLanes),
+        stride_(call.out_stride) {
+    const uint32_t n = group * kLinearLanes;
+    const float* scales = call.weights.scales + n;
+    scale0_ = _mm512_cvtps_pd(_mm256_loadu_ps(scales));
+    scale1_ = _mm512_cvtps_pd(_mm256_loadu_ps(scales + 8));
+    const uint32_t left = call.weights.n_out - n;
+    mask_ = static_cast<__mmask16>(left >= kLinearLanes ? 0xFFFF : (1U << left) - 1);
+  }
+  // Scales and stores the 16 sums of row m: first those of outputs 0 to 7.
+  void store(uint32_t m, __m512d first, __m512d second) const {
+    const __m512d row = _mm512_set1_pd(static_cast<double>(row_scales_[m]));
+    const __m256 out0 = _mm512_cvtpd_ps(_mm512_mul_pd(first, _mm512_mul_pd(row, scale0_)));
+    const __m256 out1 = _mm512_cvtpd_ps(_mm512_mul_pd(second, _mm512_mul_pd(row, scale1_)));
+    const __m512 all = _mm512_insertf32x8(_mm512_castps256_ps512(out0), out1, 1);
+    _mm512_mask_storeu_ps(out_ + m * stride_, mask_, all);
+  }
+
+ private:
+  const float* row_scales_;
+  float* out_;
+  size_t stride_;
+  __m512d scale0_, scale1_;
+  __mmask16 mask_;
+};
 
 }  // namespace
 }  // namespace troupe

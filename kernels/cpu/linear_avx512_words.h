@@ -89,8 +89,11 @@ void word_rows(const LinearCall& call, WordPanel panel, uint32_t group, uint32_t
 #pragma GCC unroll 2
       for (int g = 0; g < G; ++g) wide[i][g].add(dot[i][g]);
   }
-  for (int i = 0; i < R; ++i)
-    for (int g = 0; g < G; ++g) store_wide(call, group + g, m + i, wide[i][g]);
+  for (int g = 0; g < G; ++g) {
+    const GroupOutputs to(call, group + g);
+#pragma GCC unroll 1
+    for (int i = 0; i < R; ++i) store_wide(to, m + i, wide[i][g], a.chunks);
+  }
 }
 
 // What a kernel of R rows and G groups is called by word_groups().

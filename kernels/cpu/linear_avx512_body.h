@@ -31,14 +31,13 @@ constexpr int kNibbleRows = 4;
 // int16 (15 * 63 * 32 = 30,240), times S, plus (sum over A) * B. Modulo 2^32 the parts may wrap;
 // their sum over a chunk does not.
 template <int R>
-void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
+void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m, NextGroups& next) {
   const LinearActivations& a = call.activations;
   const uint8_t* chunk = call.weights.data + group * call.weights.group_bytes;
-  const size_t ahead = prefetch_ahead(call);
   WideSums wide[R];
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += kNibbleChunkBytes) {
     const RowDigits<R> x(a, m, c);
-    prefetch<kNibbleChunkBytes>(chunk + ahead);
+    next.prefetch_with<kNibbleChunkBytes, 1>(chunk);
     // Both blocks side by side: the sums of one alone would wait for each other.
     __m512i h[2][R], l[2][R];
 #pragma GCC unroll 2
@@ -92,16 +91,17 @@ void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m) {
 }
 
 inline void nibble_group(const LinearCall& call, uint32_t group) {
+  NextGroups next(call, group + 1, 1, kNibbleRows);
   for_row_blocks(call.activations.rows, kNibbleRows, [&](uint32_t m, uint32_t rows) {
     switch (rows) {
       case 1:
-        return nibble_rows<1>(call, group, m);
+        return nibble_rows<1>(call, group, m, next);
       case 2:
-        return nibble_rows<2>(call, group, m);
+        return nibble_rows<2>(call, group, m, next);
       case 3:
-        return nibble_rows<3>(call, group, m);
+        return nibble_rows<3>(call, group, m, next);
       default:
-        return nibble_rows<kNibbleRows>(call, group, m);
+        return nibble_rows<kNibbleRows>(call, group, m, next);
     }
   });
 }

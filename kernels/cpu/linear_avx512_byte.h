@@ -75,16 +75,14 @@ struct ByteSums {
 
 // R rows from m on, G groups.
 template <int R, int G>
-void byte_rows(const LinearCall& call, uint32_t group, uint32_t m) {
+void byte_rows(const LinearCall& call, uint32_t group, uint32_t m, NextGroups& next) {
   const LinearActivations& a = call.activations;
   const size_t group_bytes = call.weights.group_bytes;
   const uint8_t* chunk = call.weights.data + group * group_bytes;
-  const size_t ahead = prefetch_ahead(call, G);
   ScaledSums sums[R][G];
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += kByteChunkBytes) {
     const RowDigits<R> x(a, m, c);
-#pragma GCC unroll 2
-    for (int g = 0; g < G; ++g) prefetch<kByteChunkBytes>(chunk + g * group_bytes + ahead);
+    next.prefetch_with<kByteChunkBytes, G>(chunk);
 #pragma GCC unroll 2
     for (int b = 0; b < 2; ++b) {
       const ByteSums<R, G> block(x, chunk + b * 512, group_bytes, b);
@@ -107,16 +105,17 @@ void byte_rows(const LinearCall& call, uint32_t group, uint32_t m) {
 
 template <int G>
 inline void byte_groups(const LinearCall& call, uint32_t group) {
+  NextGroups next(call, group + G, G, kByteRows);
   for_row_blocks(call.activations.rows, kByteRows, [&](uint32_t m, uint32_t rows) {
     switch (rows) {
       case 1:
-        return byte_rows<1, G>(call, group, m);
+        return byte_rows<1, G>(call, group, m, next);
       case 2:
-        return byte_rows<2, G>(call, group, m);
+        return byte_rows<2, G>(call, group, m, next);
       case 3:
-        return byte_rows<3, G>(call, group, m);
+        return byte_rows<3, G>(call, group, m, next);
       default:
-        return byte_rows<kByteRows, G>(call, group, m);
+        return byte_rows<kByteRows, G>(call, group, m, next);
     }
   });
 }

@@ -3,29 +3,11 @@
 
 #ifdef __AVX512BW__  // nothing for a compiler that was not told of it
 
+#include "kernels/cpu/linear_avx512_prefetch.h"
 #include "kernels/cpu/linear_avx512_sums.h"
 
 namespace troupe {
 namespace {
-
-// How far ahead of their use weights are asked for, in bytes: with rows for several passes over a
-// group (or `groups` at once), the whole of the next one; else as far as memory is away. The
-// processor's own prefetching stops at every page, and loses its way when threads wait for each
-// other between layers.
-inline size_t prefetch_ahead(const LinearCall& call, uint32_t groups = 1) {
-  constexpr size_t kLeast = 2560;
-  constexpr uint32_t kPassRows = 4;
-  const bool one_pass = call.activations.rows <= kPassRows;
-  const size_t next = groups * call.weights.group_bytes;
-  return one_pass || next < kLeast ? kLeast : next;
-}
-
-template <size_t kBytes>
-inline void prefetch(const uint8_t* from) {
-#pragma GCC unroll 16
-  for (size_t line = 0; line < kBytes; line += 64)
-    _mm_prefetch(reinterpret_cast<const char*>(from + line), _MM_HINT_T0);
-}
 
 // Where R rows of activations stand in one chunk. Two steps between rows and one between the planes
 // of digits, rather than three pointers a row, so that all stay in registers.

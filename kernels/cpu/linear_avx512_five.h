@@ -19,14 +19,13 @@ constexpr int kFiveRows = 4;
 
 // R rows from m on, one group.
 template <LinearFormat kFormat, int R>
-void five_rows(const LinearCall& call, uint32_t group, uint32_t m) {
+void five_rows(const LinearCall& call, uint32_t group, uint32_t m, NextGroups& next) {
   const LinearActivations& a = call.activations;
   const uint8_t* chunk = call.weights.data + group * call.weights.group_bytes;
-  const size_t ahead = prefetch_ahead(call);
   WideSums wide[R];
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += linear_chunk_bytes(kFormat)) {
     const RowDigits<R> x(a, m, c);
-    prefetch<linear_chunk_bytes(kFormat)>(chunk + ahead);
+    next.prefetch_with<linear_chunk_bytes(kFormat), 1>(chunk);
     __m512i dot_high[R], dot_low[R];
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i) {
@@ -64,16 +63,17 @@ void five_rows(const LinearCall& call, uint32_t group, uint32_t m) {
 
 template <LinearFormat kFormat>
 void five_group(const LinearCall& call, uint32_t group) {
+  NextGroups next(call, group + 1, 1, kFiveRows);
   for_row_blocks(call.activations.rows, kFiveRows, [&](uint32_t m, uint32_t rows) {
     switch (rows) {
       case 1:
-        return five_rows<kFormat, 1>(call, group, m);
+        return five_rows<kFormat, 1>(call, group, m, next);
       case 2:
-        return five_rows<kFormat, 2>(call, group, m);
+        return five_rows<kFormat, 2>(call, group, m, next);
       case 3:
-        return five_rows<kFormat, 3>(call, group, m);
+        return five_rows<kFormat, 3>(call, group, m, next);
       default:
-        return five_rows<kFormat, kFiveRows>(call, group, m);
+        return five_rows<kFormat, kFiveRows>(call, group, m, next);
     }
   });
 }

@@ -59,10 +59,9 @@ inline void add_six_chunk(const RowDigits<R>& x, const uint8_t* chunk, SixSums<R
 
 // R rows from m on, one group.
 template <int R>
-void six_rows(const LinearCall& call, uint32_t group, uint32_t m) {
+void six_rows(const LinearCall& call, uint32_t group, uint32_t m, NextGroups& next) {
   const LinearActivations& a = call.activations;
   const uint8_t* super = call.weights.data + group * call.weights.group_bytes;
-  const size_t ahead = prefetch_ahead(call);
   ScaledSums wide[R];
   for (uint32_t c = 0; c < a.chunks; c += kSixSuperChunks, super += kSixSuperBytes) {
     SixSums<R> sums;
@@ -72,7 +71,7 @@ void six_rows(const LinearCall& call, uint32_t group, uint32_t m) {
     __m512i start = _mm512_setzero_si512();
 #pragma GCC unroll 1
     for (uint32_t i = 0; i < kSixSuperChunks; ++i) {
-      prefetch<kSixChunkBytes>(super + i * kSixChunkBytes + ahead);
+      next.prefetch_with<kSixChunkBytes, 1>(super + i * kSixChunkBytes);
       add_six_chunk(RowDigits<R>(a, m, c + i), super + i * kSixChunkBytes, sums, start);
     }
     const __m512i scale = lanes_of(super + kSixScalesAt);
@@ -91,16 +90,17 @@ void six_rows(const LinearCall& call, uint32_t group, uint32_t m) {
 }
 
 inline void six_group(const LinearCall& call, uint32_t group) {
+  NextGroups next(call, group + 1, 1, kSixRows);
   for_row_blocks(call.activations.rows, kSixRows, [&](uint32_t m, uint32_t rows) {
     switch (rows) {
       case 1:
-        return six_rows<1>(call, group, m);
+        return six_rows<1>(call, group, m, next);
       case 2:
-        return six_rows<2>(call, group, m);
+        return six_rows<2>(call, group, m, next);
       case 3:
-        return six_rows<3>(call, group, m);
+        return six_rows<3>(call, group, m, next);
       default:
-        return six_rows<kSixRows>(call, group, m);
+        return six_rows<kSixRows>(call, group, m, next);
     }
   });
 }

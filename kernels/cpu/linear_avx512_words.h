@@ -4,6 +4,7 @@
 
 #ifdef __AVX512BW__  // nothing for a compiler that was not told of it
 
+#include "kernels/cpu/linear_avx512_prefetch.h"
 #include "kernels/cpu/linear_avx512_quants.h"
 #include "kernels/cpu/linear_avx512_sums.h"
 
@@ -17,35 +18,6 @@ constexpr size_t kWordInputBytes = kWordChunkBytes / kLinearChunk;  // of a grou
 struct WordPanel {
   const uint8_t* words;
   size_t group_stride;
-};
-
-// Asks for the weights of the groups behind those that are used, a little with every chunk of every
-// row, so that expanding them does not wait for memory; more at once would have others wait.
-class NextGroups {
- public:
-  // `groups` from `group` on, of which there may be fewer or none. They may be of a later call.
-  NextGroups(const LinearCall& call, uint32_t group, uint32_t groups) {
-    const uint32_t all = (call.weights.n_out + kLinearLanes - 1) / kLinearLanes;
-    const uint32_t last = group + groups < all ? group + groups : all;
-    if (group >= last) return;
-    next_ = call.weights.data + group * call.weights.group_bytes;
-    end_ = next_ + (last - group) * call.weights.group_bytes;
-    const uint32_t blocks = (call.activations.rows + kWordRows - 1) / kWordRows;
-    const size_t times = size_t{blocks} * call.weights.chunks;
-    part_ = (static_cast<size_t>(end_ - next_) / times + kLineBytes) / kLineBytes * kLineBytes;
-  }
-  void prefetch_part() {
-    for (const uint8_t* part_end = next_ + part_; next_ < part_end; next_ += kLineBytes) {
-      if (next_ >= end_) return;
-      _mm_prefetch(reinterpret_cast<const char*>(next_), _MM_HINT_T1);
-    }
-  }
-
- private:
-  static constexpr size_t kLineBytes = 64;
-  const uint8_t* next_ = nullptr;
-  const uint8_t* end_ = nullptr;
-  size_t part_ = 0;
 };
 
 // Adds the products of R rows from m on with the words of kInputs inputs from `input` on, G groups.
@@ -174,7 +146,7 @@ inline void expand_group(LinearFormat format, const uint8_t* group, uint32_t chu
 
 template <class Words, int G>
 void word_groups(const LinearCall& call, WordPanel panel, uint32_t group) {
-  NextGroups next(call, group + G, G);
+  NextGroups next(call, group + G, G, kWordRows);
   for_row_blocks(call.activations.rows, kWordRows, [&](uint32_t m, uint32_t rows) {
     switch (rows) {
       case 1:

@@ -64,27 +64,19 @@ void nibble_rows(const LinearCall& call, uint32_t group, uint32_t m, NextGroups&
           l[b][i] = add_byte_products(l[b][i], second, x.low(i, at + 4));
         }
       }
-    __m512i dot_high[R], dot_low[R];
-#pragma GCC unroll 8
-    for (int i = 0; i < R; ++i) {
-      dot_high[i] = _mm512_setzero_si512();
-      dot_low[i] = _mm512_set1_epi32(INT32_MIN);
-    }
+    ChunkSums<R> dot;
 #pragma GCC unroll 2
     for (int b = 0; b < 2; ++b) {
       const __m512i scale = single_of(chunk + kNibbleScalesAt + b * 64);
       const __m512i offset = pair_of(chunk + kNibbleScalesAt + b * 64 + 32);
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i) {
-        dot_high[i] = add_word_products(dot_high[i], h[b][i], scale);
-        dot_low[i] = add_word_products(dot_low[i], l[b][i], scale);
-        dot_low[i] = add_word_products(dot_low[i], offset, x.sum(i, b));
+        dot.high[i] = add_word_products(dot.high[i], h[b][i], scale);
+        dot.low[i] = add_word_products(dot.low[i], l[b][i], scale);
+        dot.low[i] = add_word_products(dot.low[i], offset, x.sum(i, b));
       }
     }
-#pragma GCC unroll 8
-    for (int i = 0; i < R; ++i)
-      wide[i].add(
-          _mm512_add_epi32(_mm512_slli_epi32(dot_high[i], kActivationDigitBits), dot_low[i]));
+    dot.add_to(wide);
   }
   const GroupOutputs to(call, group);
   for (int i = 0; i < R; ++i) store_wide(to, m + i, wide[i], a.chunks);

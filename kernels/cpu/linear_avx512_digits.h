@@ -41,6 +41,26 @@ struct RowDigits {
   }
 };
 
+// Of R rows over a chunk: sums of the digits' products, scaled. Modulo 2^32 they may wrap; what
+// they make together does not.
+template <int R>
+struct ChunkSums {
+  __m512i high[R], low[R];
+
+  ChunkSums() {
+#pragma GCC unroll 8
+    for (int i = 0; i < R; ++i) {
+      high[i] = _mm512_setzero_si512();
+      low[i] = _mm512_set1_epi32(INT32_MIN);
+    }
+  }
+  void add_to(WideSums wide[R]) const {
+#pragma GCC unroll 8
+    for (int i = 0; i < R; ++i)
+      wide[i].add(_mm512_add_epi32(_mm512_slli_epi32(high[i], kActivationDigitBits), low[i]));
+  }
+};
+
 // Adds the products of four quads of inputs, u[i] for those from at + 4i on, with both digits of R
 // rows.
 template <int R>

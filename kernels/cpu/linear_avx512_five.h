@@ -26,12 +26,7 @@ void five_rows(const LinearCall& call, uint32_t group, uint32_t m, NextGroups& n
   for (uint32_t c = 0; c < a.chunks; ++c, chunk += linear_chunk_bytes(kFormat)) {
     const RowDigits<R> x(a, m, c);
     next.prefetch_with<linear_chunk_bytes(kFormat), 1>(chunk);
-    __m512i dot_high[R], dot_low[R];
-#pragma GCC unroll 8
-    for (int i = 0; i < R; ++i) {
-      dot_high[i] = _mm512_setzero_si512();
-      dot_low[i] = _mm512_set1_epi32(INT32_MIN);
-    }
+    ChunkSums<R> dot;
 #pragma GCC unroll 2
     for (int b = 0; b < 2; ++b) {
       const __m512i plane = load(chunk + kFiveBitsAt + b * 64);
@@ -46,16 +41,13 @@ void five_rows(const LinearCall& call, uint32_t group, uint32_t m, NextGroups& n
       const __m512i scale = _mm512_srli_epi32(f.scale, 16);
 #pragma GCC unroll 8
       for (int i = 0; i < R; ++i) {
-        dot_high[i] = add_word_products(dot_high[i], h[i], scale);
-        dot_low[i] = add_word_products(dot_low[i], l[0][i], scale);
-        dot_low[i] = add_word_products(dot_low[i], l[1][i], scale);
-        dot_low[i] = add_word_products(dot_low[i], f.offset, x.sum(i, b));
+        dot.high[i] = add_word_products(dot.high[i], h[i], scale);
+        dot.low[i] = add_word_products(dot.low[i], l[0][i], scale);
+        dot.low[i] = add_word_products(dot.low[i], l[1][i], scale);
+        dot.low[i] = add_word_products(dot.low[i], f.offset, x.sum(i, b));
       }
     }
-#pragma GCC unroll 8
-    for (int i = 0; i < R; ++i)
-      wide[i].add(
-          _mm512_add_epi32(_mm512_slli_epi32(dot_high[i], kActivationDigitBits), dot_low[i]));
+    dot.add_to(wide);
   }
   const GroupOutputs to(call, group);
   for (int i = 0; i < R; ++i) store_wide(to, m + i, wide[i], a.chunks);

@@ -236,6 +236,8 @@ struct Heartbeat {
   contextTokens @9 :UInt32;
   load @10 :Load;
   modelName @11 :Text;    # the first of its names, for people
+  kvType @12 :Kv.KvType;  # all workers of a model store KV alike, or the same request would have
+                          # other tokens at another one: a router refuses whoever differs
 }
 
 struct Load {

@@ -29,6 +29,13 @@ enum ErrorCode {
   internal @10;
 }
 
+enum KvType {
+  # How keys and values are stored: kernels/ops/kv_storage.h, in its order.
+  f16 @0;
+  int8 @1;
+  f32 @2;
+}
+
 struct Error {
   code @0 :ErrorCode;
   message @1 :Text;   # one sentence for a person
@@ -64,6 +71,7 @@ struct Reserved {
   # blocks from max(firstBlock, first) on, where `first` is the block of the first token that a row
   # behind the last full block of `tokens` sees. 0: there are none, and `layers` are all. A worker with other numbers
   # refuses.
+  kvType @13 :KvType;  # of the landing's blocks; a worker that stores KV in another way refuses
 }
 
 struct Prefilled {

@@ -49,6 +49,7 @@ void DecodeCore::start_import(const Import& import) {
   order.model = options_.kv.model;
   order.window_layers = options_.kv.window_layers;
   order.window = options_.kv.window;
+  order.kv_type = options_.kv.type;
   const TimePoint now = clock_.now();
   OngoingImport& ongoing = imports_.add({.landing = order.ticket.landing,
                                          .sequence = import.sequence,

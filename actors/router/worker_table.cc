@@ -23,7 +23,23 @@ std::string state_of(const Worker& worker) {
 
 }  // namespace
 
+// The same request has the same tokens at every worker of its model only while all of them store KV
+// alike; those that are lost do not count.
+Status WorkerTable::check_kv_type(const wire::Heartbeat& heartbeat) const {
+  for (const auto& [id, worker] : workers_) {
+    const bool counts = id != heartbeat.worker && worker.lost.empty();
+    if (!counts || worker.model != heartbeat.model || worker.kv_type == heartbeat.kv_type) continue;
+    return invalid_argument("worker " + heartbeat.endpoint + " stores KV of " +
+                            heartbeat.model_name + " in " +
+                            std::string(to_string(heartbeat.kv_type)) + ", " + worker.endpoint +
+                            " in " + std::string(to_string(worker.kv_type)) +
+                            ": start all workers of a model with the same --kv-cache-dtype");
+  }
+  return ok_status();
+}
+
 Status WorkerTable::check(const wire::Heartbeat& heartbeat) const {
+  TROUPE_RETURN_IF_ERROR(check_kv_type(heartbeat));
   const auto known = workers_.find(heartbeat.worker);
   if (known == workers_.end()) {
     if (workers_.size() < limits::kWorkersMax) return ok_status();
@@ -61,6 +77,7 @@ Result<WorkerTable::Change> WorkerTable::take(const wire::Heartbeat& heartbeat, 
   worker.model = heartbeat.model;
   worker.model_name = heartbeat.model_name;
   worker.role = heartbeat.role;
+  worker.kv_type = heartbeat.kv_type;
   worker.incarnation = heartbeat.incarnation;
   worker.last_heartbeat = now;
   worker.load = heartbeat.load;

@@ -19,6 +19,7 @@ struct Worker {
   std::string endpoint;
   std::string model, model_name;  // digest, and for people
   wire::Role role = wire::Role::kMixed;
+  KvType kv_type = KvType::kF16;
   uint64_t incarnation = 0;
   TimePoint last_heartbeat{};
   wire::Load load;
@@ -69,6 +70,7 @@ class WorkerTable {
 
  private:
   [[nodiscard]] Status check(const wire::Heartbeat& heartbeat) const;
+  [[nodiscard]] Status check_kv_type(const wire::Heartbeat& heartbeat) const;
   template <class Counts>
   [[nodiscard]] std::string unhealthy_where(Counts&& counts) const;
 

@@ -44,4 +44,12 @@ inline void write(const Status& in, schema::Error::Builder out) {
   return {static_cast<StatusCode>(code), in.getMessage().cStr(), in.getParam().cStr()};
 }
 
+static_assert(static_cast<int>(schema::KvType::F32) == static_cast<int>(KvType::kF32));
+
+[[nodiscard]] inline KvType read_kv_type(schema::KvType in) {
+  const auto type = static_cast<uint16_t>(in);
+  KJ_REQUIRE(type <= static_cast<uint16_t>(KvType::kF32), "unknown way to store KV", type);
+  return static_cast<KvType>(type);
+}
+
 }  // namespace troupe::wire::convert

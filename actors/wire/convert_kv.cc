@@ -20,6 +20,7 @@ void write(const Reserved& in, schema::Reserved::Builder out) {
   out.setModel(in.model);
   out.setWindowLayers(in.window_layers);
   out.setWindow(in.window);
+  out.setKvType(static_cast<schema::KvType>(in.kv_type));
 }
 
 Reserved read(schema::Reserved::Reader in) {
@@ -38,6 +39,7 @@ Reserved read(schema::Reserved::Reader in) {
   out.model = in.getModel().cStr();
   out.window_layers = in.getWindowLayers();
   out.window = in.getWindow();
+  out.kv_type = read_kv_type(in.getKvType());
   return out;
 }
 

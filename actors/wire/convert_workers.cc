@@ -86,6 +86,7 @@ void write(const Heartbeat& in, schema::Heartbeat::Builder out) {
   out.setContextTokens(in.context_tokens);
   write(in.load, out.initLoad());
   out.setModelName(in.model_name);
+  out.setKvType(static_cast<schema::KvType>(in.kv_type));
 }
 
 Heartbeat read(schema::Heartbeat::Reader in) {
@@ -102,6 +103,7 @@ Heartbeat read(schema::Heartbeat::Reader in) {
   out.context_tokens = in.getContextTokens();
   out.load = read(in.getLoad());
   out.model_name = in.getModelName().cStr();
+  out.kv_type = read_kv_type(in.getKvType());
   return out;
 }
 

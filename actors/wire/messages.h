@@ -16,6 +16,7 @@
 #include "base/stop.h"
 #include "engine/finish_reason.h"
 #include "engine/sample/sampling_params.h"
+#include "kernels/ops/kv_storage.h"
 #include "troupe/status.h"
 #include "troupe/transport.h"
 
@@ -139,6 +140,7 @@ struct Heartbeat {
   uint32_t context_tokens = 0;
   Load load;
   std::string model_name;  // for people
+  KvType kv_type = KvType::kF16;
   bool operator==(const Heartbeat&) const = default;
 };
 
@@ -204,6 +206,7 @@ struct Reserved {
   uint64_t block_bytes = 0;  // of one layer
   std::string model;         // digest
   uint32_t window_layers = 0, window = 0;
+  KvType kv_type = KvType::kF16;
   bool operator==(const Reserved&) const = default;
 };
 

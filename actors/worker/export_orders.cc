@@ -1,6 +1,7 @@
 #include "actors/worker/export_orders.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,12 +39,17 @@ Status ExportOrders::check(const wire::Reserved& message) const {
                             ", this worker's is " + extent_.model +
                             ": KV moves only between workers of one model");
   }
+  if (message.kv_type != extent_.type) {
+    return invalid_argument("the decode worker's KV is in " +
+                            std::string(to_string(message.kv_type)) + ", this worker's in " +
+                            std::string(to_string(extent_.type)) +
+                            ": start both with the same --kv-cache-dtype");
+  }
   if (message.layers != extent_.layers || message.block_bytes != extent_.block_bytes) {
     return invalid_argument("the decode worker's KV has " + std::to_string(message.layers) +
                             " layers with blocks of " + std::to_string(message.block_bytes) +
                             " bytes, this worker's has " + std::to_string(extent_.layers) + " of " +
-                            std::to_string(extent_.block_bytes) +
-                            ": run the same model and data type on both");
+                            std::to_string(extent_.block_bytes) + ": run the same version on both");
   }
   if (message.window_layers != extent_.window_layers || message.window != extent_.window) {
     return invalid_argument("the decode worker keeps KV of " +

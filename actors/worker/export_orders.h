@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/metrics/serving_metrics.h"
 #include "engine/schedule/scheduler.h"
+#include "kernels/ops/kv_storage.h"
 
 namespace troupe {
 
@@ -26,6 +27,7 @@ struct KvExtent {
   // Layers with a window that have blocks of their own, besides `layers`, and the window in tokens.
   uint32_t window_layers = 0;
   uint32_t window = 0;
+  KvType type = KvType::kF16;
 };
 
 // Part of a worker's core, whose scheduler it uses; after each call the core does what follows from

@@ -25,7 +25,8 @@ void Heartbeats::send(const StepWatch& watch, const wire::Load& load, bool drain
       identity_.model,
       identity_.context_tokens,
       load,
-      identity_.model_name};
+      identity_.model_name,
+      identity_.kv_type};
   for (const std::string& router : identity_.routers) {
     [[maybe_unused]] const Status sent = outbox_.send(router, heartbeat);
   }
@@ -40,6 +41,7 @@ void Heartbeats::leave() {
   last.role = identity_.role;
   last.model = identity_.model;
   last.model_name = identity_.model_name;
+  last.kv_type = identity_.kv_type;
   last.context_tokens = identity_.context_tokens;
   last.draining = true;
   last.left = true;

@@ -17,6 +17,7 @@ struct WorkerIdentity {
   wire::Role role = wire::Role::kMixed;
   std::string model;  // digest of its file
   std::string model_name;
+  KvType kv_type = KvType::kF16;
   uint32_t context_tokens = 0;
   std::vector<std::string> routers = {"router"};
 };

@@ -26,6 +26,11 @@ void add_compute_settings(Settings& settings, EngineOptions& options) {
                 .help = "KV blocks of layers with a sliding window; more where many sequences are "
                         "short; 0: in proportion"},
                &options.kv_window_blocks);
+  settings.add({.name = "kv-cache-dtype",
+                .help = "How KV is stored: auto (f16), or int8, which takes half the memory and "
+                        "changes tokens a little; the same for all workers of a model",
+                .choices = {"auto", "f16", "int8"}},
+               &options.kv_cache_dtype);
   settings.add(
       {.name = "context-length", .help = "Tokens of prompt and output together; 0: the model's"},
       &options.context_tokens);
@@ -51,6 +56,16 @@ void add_compute_settings(Settings& settings, EngineOptions& options) {
 }
 
 }  // namespace
+
+Result<KvType> kv_type_of(const std::string& kv_cache_dtype, const std::string& backend) {
+  if (backend == "reference") {
+    if (kv_cache_dtype == "auto") return KvType::kF32;
+    return invalid_argument("--kv-cache-dtype " + kv_cache_dtype +
+                            " does not go with --backend reference, which stores fp32: leave it at "
+                            "auto, or take --backend cpu");
+  }
+  return kv_cache_dtype == "int8" ? KvType::kInt8 : KvType::kF16;
+}
 
 void add_engine_settings(Settings& settings, EngineOptions& options) {
   settings.add(

@@ -9,6 +9,8 @@
 #include "base/limits.h"
 #include "engine/schedule/draft/draft_pace.h"
 #include "engine/schedule/limits.h"
+#include "kernels/ops/kv_storage.h"
+#include "troupe/status.h"
 
 namespace troupe {
 
@@ -21,7 +23,8 @@ struct EngineOptions {
   uint32_t kv_memory_parts = 1;       // … divided by this: the models of one process
   uint32_t kv_blocks = 0;             // overrides kv_memory_mib
   uint32_t kv_window_blocks = 0;      // of layers with a window; 0: in proportion, kv_pool_sizes.h
-  uint32_t context_tokens = 0;        // 0: the model's
+  std::string kv_cache_dtype = "auto";  // or "f16", "int8"; see kv_type_of()
+  uint32_t context_tokens = 0;          // 0: the model's
   uint32_t step_tokens_max = kStepTokensDefault;
   uint32_t step_time_ms = kStepTimeDefault.count();  // 0: no matter
   uint32_t running_max = kRunningSequencesMax;
@@ -33,6 +36,11 @@ struct EngineOptions {
 [[nodiscard]] inline uint32_t guesses_max(const EngineOptions& options) {
   return options.speculation == "off" ? 0 : kDraftTokensMax;
 }
+
+// How `backend` stores KV when asked for `kv_cache_dtype`. auto: f16, or fp32 for the reference
+// backend, which has nothing else: kInvalidArgument.
+[[nodiscard]] Result<KvType> kv_type_of(const std::string& kv_cache_dtype,
+                                        const std::string& backend);
 
 // Declares a setting for each of them but requests_in_flight_max, which is a router's.
 void add_engine_settings(Settings& settings, EngineOptions& options);

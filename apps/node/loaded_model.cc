@@ -42,6 +42,7 @@ LoadProgress progress_line() {
 Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const EngineOptions& options,
                                                        const Clock& clock) {
   std::unique_ptr<LoadedModel> loaded(new LoadedModel());
+  TROUPE_ASSIGN_OR_RETURN(loaded->kv_type_, kv_type_of(options.kv_cache_dtype, options.backend));
   TROUPE_RETURN_IF_ERROR(loaded->open(options));
   TROUPE_RETURN_IF_ERROR(loaded->upload(options, clock));
   TROUPE_RETURN_IF_ERROR(loaded->size_pool(options));
@@ -71,7 +72,7 @@ Status LoadedModel::open(const EngineOptions& options) {
 Status LoadedModel::upload(const EngineOptions& options, const Clock& clock) {
   TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options.cpu_features, clock));
   const uint32_t threads = choose_threads(options.threads);
-  const uint64_t weights = estimate_memory(*file_, description_->config, 2).weight_bytes;
+  const uint64_t weights = estimate_memory(*file_, description_->config, kv_type_).weight_bytes;
   if (const auto available = available_memory_bytes();
       available.ok() && weights > available.value()) {
     return {StatusCode::kResourceExhausted,
@@ -99,7 +100,7 @@ Result<uint64_t> LoadedModel::memory_for_pools(const EngineOptions& options) {
 Status LoadedModel::size_pool(const EngineOptions& options) {
   TROUPE_RETURN_IF_ERROR(choose_context(options));
   const ModelConfig& config = description_->config;
-  const uint64_t layer = Executor::layer_block_bytes(config);
+  const uint64_t layer = Executor::layer_block_bytes(config, kv_type_);
   const uint64_t block = config.layers * layer;
   const uint32_t windowed = config.windowed_layers();
   const KvPoolNeeds needs{.block_bytes = (config.layers - windowed) * layer,
@@ -155,6 +156,7 @@ Status LoadedModel::make_executor(const EngineOptions& options, const Clock& clo
   limits.step_tokens_max = options.step_tokens_max;
   limits.kv_blocks = pools_.blocks;
   limits.kv_window_blocks = pools_.window_blocks;
+  limits.kv_type = kv_type_;
   TROUPE_ASSIGN_OR_RETURN(
       executor_, Executor::make(*backend_, *model_, tokenizer_->end_tokens(), clock, limits));
   hasher_ = std::make_unique<Xxh3BlockHasher>(entropy_u64());
@@ -184,6 +186,10 @@ SchedulerOptions LoadedModel::scheduler_options(const EngineOptions& options) co
   return scheduler;
 }
 
+void LoadedModel::describe_kv(ServingMetrics& metrics) const {
+  metrics.describe_kv(kBlockTokens, pools_.blocks, to_string(kv_type_));
+}
+
 WorkerKv LoadedModel::kv_memory() const {
   const ModelConfig& config = description_->config;
   const auto pool = [this](KvHandle kv, uint32_t layers, uint32_t blocks) {
@@ -193,6 +199,7 @@ WorkerKv LoadedModel::kv_memory() const {
         layout.block_bytes};
   };
   const DecoderKv& kv = executor_->kv();
+  TROUPE_ASSERT(backend_->kv_layout(kv.all).type == kv_type_, to_string(kv_type_));
   if (pools_.window_blocks == 0)
     return {.all = pool(kv.all, config.layers, pools_.blocks), .windowed = {}, .is_windowed = {}};
   const uint32_t windowed = config.windowed_layers();
@@ -206,7 +213,7 @@ WorkerKv LoadedModel::kv_memory() const {
 
 KvExtent LoadedModel::kv_extent() const {
   const WorkerKv kv = kv_memory();
-  return {kv.all.layers, kv.all.block_bytes, digest_, kv.windowed.layers, kv.window};
+  return {kv.all.layers, kv.all.block_bytes, digest_, kv.windowed.layers, kv.window, kv_type_};
 }
 
 Result<std::shared_ptr<const GrammarVocabulary>> LoadedModel::make_grammar_vocabulary() const {
@@ -222,7 +229,8 @@ std::string LoadedModel::summary() const {
     out << " and " << pools_.window_blocks << " for the " << description_->config.windowed_layers()
         << " windowed layers, which see " << description_->config.window << " tokens";
   }
-  out << " (" << mib(pool_bytes_) << "), context " << context_tokens_ << " tokens";
+  out << " (" << to_string(kv_type_) << ", " << mib(pool_bytes_) << "), context " << context_tokens_
+      << " tokens";
   return out.str();
 }
 

@@ -15,6 +15,7 @@
 #include "apps/node/engine_options.h"
 #include "apps/node/kv_pool_sizes.h"
 #include "base/clock.h"
+#include "base/metrics/serving_metrics.h"
 #include "engine/backend/backend.h"
 #include "engine/grammar/grammar_compiler.h"
 #include "engine/kv/block_hash.h"
@@ -41,6 +42,8 @@ class LoadedModel final {
   [[nodiscard]] KvCacheManagerCore& kv_cache_manager() { return *kv_cache_manager_; }
   // For who plans its steps: with its pools of KV blocks, its context and its end tokens.
   [[nodiscard]] SchedulerOptions scheduler_options(const EngineOptions& options) const;
+  // Once, before the metrics are first collected.
+  void describe_kv(ServingMetrics& metrics) const;
   // Of a sequence, prompt and output: the model's or, where smaller, what was asked for or fits the
   // pool.
   [[nodiscard]] uint32_t context_tokens() const { return context_tokens_; }
@@ -68,6 +71,7 @@ class LoadedModel final {
   [[nodiscard]] static Result<uint64_t> memory_for_pools(const EngineOptions& options);
   [[nodiscard]] Status make_executor(const EngineOptions& options, const Clock& clock);
 
+  KvType kv_type_ = KvType::kF16;
   // In the order of their dependence: destruction runs backwards.
   std::unique_ptr<GgufFile> file_;
   // Computed beside the upload, which reads the same pages.

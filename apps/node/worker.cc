@@ -50,6 +50,7 @@ WorkerIdentity WorkerParts::identity(const Node& node, const WorkerOptions& opti
   identity.model_name =
       options.served_names.empty() ? loaded_.name() : options.served_names.front();
   identity.context_tokens = loaded_.context_tokens();
+  identity.kv_type = loaded_.kv_extent().type;
   identity.routers.clear();
   for (const std::string& router : options.routers)
     identity.routers.push_back(router + "/" + kRouterEndpoint);
@@ -97,6 +98,7 @@ Result<caf::actor> WorkerParts::start(Node& node, const WorkerOptions& options) 
     if (kv.windowed.layers > 0)
       TROUPE_RETURN_IF_ERROR(node.transport().register_memory(kv.windowed.memory));
   }
+  loaded_.describe_kv(metrics_);
   teller_ = std::make_shared<ModelTeller>(node.outbox(), loaded_, options.served_names);
   TROUPE_RETURN_IF_ERROR(node.bind(kModelEndpoint, *teller_));
   caf::actor actor = options.role == wire::Role::kPrefill ? spawn_prefill_worker(node, options)

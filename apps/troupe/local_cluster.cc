@@ -92,8 +92,10 @@ Status LocalCluster::spawn_worker(const EngineOptions& options, const LocalModel
   decode.identity.model = loaded.digest();
   decode.identity.model_name = model.name;
   decode.identity.context_tokens = loaded.context_tokens();
+  decode.identity.kv_type = loaded.kv_extent().type;
   decode.identity.routers = {kRouterEndpoint};
   decode.scheduler = loaded.scheduler_options(options);
+  loaded.describe_kv(metrics);
   const caf::actor device = spawn_device(*system_, loaded.executor());
   const caf::actor manager = spawn_kv_cache_manager(*system_, loaded.kv_cache_manager(), metrics);
   return bind(endpoint, spawn_decode(

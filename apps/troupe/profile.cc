@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/node/engine_options.h"
 #include "apps/node/isa_choice.h"
 #include "apps/troupe/options.h"
 #include "base/os/memory.h"
@@ -48,6 +49,7 @@ class Profiler {
 
   [[nodiscard]] std::string_view description() const { return cpu_->description(); }
   [[nodiscard]] uint32_t threads() const { return threads_; }
+  [[nodiscard]] std::string_view kv_type() const { return to_string(kv_type_); }
 
  private:
   [[nodiscard]] Status check_memory(const std::string& name, const ProfilePhase& phase) const;
@@ -56,6 +58,7 @@ class Profiler {
   const ProfileOptions& options_;
   const SystemClock clock_;
   uint32_t threads_ = 0;
+  KvType kv_type_ = KvType::kF16;
   std::unique_ptr<GgufFile> file_;
   std::optional<ModelDescription> description_;
   std::unique_ptr<CpuBackend> cpu_;
@@ -65,6 +68,7 @@ class Profiler {
 
 Status Profiler::load() {
   TROUPE_ASSIGN_OR_RETURN(const CpuIsa isa, choose_isa(options_.cpu_features, clock_));
+  TROUPE_ASSIGN_OR_RETURN(kv_type_, kv_type_of(options_.kv_cache_dtype, "cpu"));
   threads_ = choose_threads(options_.threads);
   TROUPE_ASSIGN_OR_RETURN(file_, GgufFile::open(options_.model_path));
   TROUPE_ASSIGN_OR_RETURN(description_, read_model(*file_));
@@ -100,7 +104,8 @@ StepPlan Profiler::plan_of(const ProfilePhase& phase) const {
 // Memory that is promised and then not there would end the process midway.
 Status Profiler::check_memory(const std::string& name, const ProfilePhase& phase) const {
   const ModelConfig& config = description_->config;
-  const uint64_t kv = uint64_t{phase.sequences} * blocks_of(phase) * Executor::block_bytes(config);
+  const uint64_t kv =
+      uint64_t{phase.sequences} * blocks_of(phase) * Executor::block_bytes(config, kv_type_);
   const uint64_t needed =
       kv + Executor::workspace_bytes(config, {.step_tokens_max = phase.sequences * phase.tokens});
   TROUPE_ASSIGN_OR_RETURN(const uint64_t available, available_memory_bytes());
@@ -118,10 +123,11 @@ Result<Measured> Profiler::measure(const std::string& name, const ProfilePhase& 
         "phase " + name + " needs a context of " + std::to_string(phase.context + phase.tokens) +
         " tokens, the model has " + std::to_string(description_->config.context_length));
   TROUPE_RETURN_IF_ERROR(check_memory(name, phase));
-  TROUPE_ASSIGN_OR_RETURN(
-      const auto executor,
-      Executor::make(*backend_, *model_, {}, clock_,
-                     {.step_tokens_max = tokens, .kv_blocks = phase.sequences * blocks_of(phase)}));
+  TROUPE_ASSIGN_OR_RETURN(const auto executor,
+                          Executor::make(*backend_, *model_, {}, clock_,
+                                         {.step_tokens_max = tokens,
+                                          .kv_blocks = phase.sequences * blocks_of(phase),
+                                          .kv_type = kv_type_}));
   StepPlan plan = plan_of(phase);
   TROUPE_RETURN_IF_ERROR(executor->execute(plan).status());
   backend_->reset();
@@ -196,7 +202,8 @@ Status profile(const ProfileOptions& options) {
   Profiler profiler(options);
   TROUPE_RETURN_IF_ERROR(profiler.load());
   Json report = Json::array();
-  if (!options.json) std::cout << profiler.description() << std::endl;
+  if (!options.json)
+    std::cout << profiler.description() << ", KV in " << profiler.kv_type() << std::endl;
   for (size_t i = 0; i < phases.size(); ++i) {
     TROUPE_ASSIGN_OR_RETURN(const Measured measured,
                             profiler.measure(options.phases[i], phases[i]));
@@ -208,6 +215,7 @@ Status profile(const ProfileOptions& options) {
   if (options.json)
     std::cout << Json{{"backend", profiler.description()},
                       {"threads", profiler.threads()},
+                      {"kv_cache_dtype", profiler.kv_type()},
                       {"phases", std::move(report)}}
                      .dump(2)
               << std::endl;
@@ -251,6 +259,9 @@ void add_profile(CLI::App& app, ProfileOptions& options, std::function<int()>& r
       ->add_option("--cpu-features", options.cpu_features,
                    "Instruction set; all give the same tokens")
       ->envname("TROUPE_CPU_FEATURES")
+      ->capture_default_str();
+  command->add_option("--kv-cache-dtype", options.kv_cache_dtype, "How KV is stored; auto: f16")
+      ->check(CLI::IsMember({"auto", "f16", "int8"}))
       ->capture_default_str();
   command
       ->add_option("--phase", options.phases,

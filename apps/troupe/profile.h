@@ -24,6 +24,7 @@ struct ProfileOptions {
   std::string model_path;
   uint32_t threads = 0;  // 0: one per core that the process may use
   std::string cpu_features = "auto";
+  std::string kv_cache_dtype = "auto";
   std::vector<std::string> phases;  // as parse_profile_phase() reads them
   uint32_t steps = 20;              // measured, of each phase
   bool json = false;

@@ -136,6 +136,7 @@ class LocalProcesses {
     add("--kv-memory-mib", std::to_string(engine.kv_memory_mib));
     add("--kv-blocks", std::to_string(engine.kv_blocks));
     add("--kv-window-blocks", std::to_string(engine.kv_window_blocks));
+    add("--kv-cache-dtype", engine.kv_cache_dtype);
     add("--context-length", std::to_string(engine.context_tokens));
     add("--max-step-tokens", std::to_string(engine.step_tokens_max));
     add("--step-time-ms", std::to_string(engine.step_time_ms));

@@ -35,6 +35,7 @@ inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "join",
     "json",
     "kv-blocks",
+    "kv-cache-dtype",
     "kv-memory-mib",
     "kv-window-blocks",
     "max-concurrency",

@@ -2,6 +2,7 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <iterator>
 #include <vector>
 
@@ -26,16 +27,16 @@ std::string ModelMetrics::serialize() const {
   if (models_.empty() && !others_) return ServingMetrics("").serialize();
   std::vector<prometheus::MetricFamily> families;
   const auto merge = [&families](const ServingMetrics& metrics) {
-    // All sets register the same families in the same order.
-    std::vector<prometheus::MetricFamily> more = metrics.collect();
-    if (families.empty()) {
-      families = std::move(more);
-      return;
-    }
-    for (size_t i = 0; i < families.size(); ++i) {
-      auto& samples = families[i].metric;
-      samples.insert(samples.end(), std::make_move_iterator(more[i].metric.begin()),
-                     std::make_move_iterator(more[i].metric.end()));
+    // Sets without KV of their own have a family less.
+    for (prometheus::MetricFamily& more : metrics.collect()) {
+      const auto same = std::find_if(families.begin(), families.end(),
+                                     [&](const auto& known) { return known.name == more.name; });
+      if (same == families.end()) {
+        families.push_back(std::move(more));
+        continue;
+      }
+      same->metric.insert(same->metric.end(), std::make_move_iterator(more.metric.begin()),
+                          std::make_move_iterator(more.metric.end()));
     }
   };
   for (const auto& [digest, metrics] : models_) merge(*metrics);

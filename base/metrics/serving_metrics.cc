@@ -156,6 +156,14 @@ ServingMetrics::KvGauges ServingMetrics::window_kv() {
           add("troupe_kv_blocks_leased", kBlocksLeasedHelp)};
 }
 
+void ServingMetrics::describe_kv(uint32_t block_tokens, uint32_t blocks, std::string_view type) {
+  gauge("vllm:cache_config_info", "How KV is kept.",
+        {{"block_size", std::to_string(block_tokens)},
+         {"num_gpu_blocks", std::to_string(blocks)},
+         {"cache_dtype", std::string(type)}})
+      .Set(1);
+}
+
 prometheus::Gauge& ServingMetrics::gauge(const std::string& name, const std::string& help,
                                          std::map<std::string, std::string> extra) {
   extra.insert(labels_.begin(), labels_.end());

@@ -38,6 +38,9 @@ class ServingMetrics final {
   };
   [[nodiscard]] KvGauges window_kv();
 
+  // How KV is kept, as the labels of a gauge that is 1. Once, before anything is collected.
+  void describe_kv(uint32_t block_tokens, uint32_t blocks, std::string_view type);
+
   // The samples with all their labels, in an order that is the same for every object. Thread-safe.
   [[nodiscard]] std::vector<prometheus::MetricFamily> collect() const;
   // Prometheus text format. Thread-safe.

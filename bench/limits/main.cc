@@ -1,6 +1,7 @@
 // Prints what this machine can do at best, and how fast that would let a model run.
 //
 //   limits [MODEL.gguf] [--threads N] [--phase SEQUENCES TOKENS CONTEXT]... [--json FILE]
+//          [--kv-cache-dtype f16|int8]
 //
 // Nothing else may use the processors meanwhile. bench/engine/run puts every figure beside its
 // limit.
@@ -23,7 +24,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr uint32_t kKvElementBytes = 2;  // binary16
 constexpr size_t kMebi = size_t{1} << 20;
 
 struct NamedPhase {
@@ -78,6 +78,12 @@ double linear_peak(const Json& machine) {
   return peak;
 }
 
+// What to say of the model.
+struct Asked {
+  std::vector<Phase> phases;  // beside those above
+  KvType kv_type = KvType::kF16;
+};
+
 // One that was asked for beside those above.
 NamedPhase named(const Phase& phase) {
   const std::string sequences = std::to_string(phase.sequences);
@@ -88,8 +94,8 @@ NamedPhase named(const Phase& phase) {
 }
 
 Json print_model(const GgufFile& file, const ModelConfig& config, const Json& machine,
-                 uint32_t threads, const std::vector<Phase>& asked) {
-  const Work one = work_of(file, config, kKvElementBytes, {});
+                 uint32_t threads, const Asked& asked) {
+  const Work one = work_of(file, config, asked.kv_type, {});
   std::printf("\nthe model, with %u thread%s: the least time that reading and multiplying take\n",
               threads, threads == 1 ? "" : "s");
   Rates rates{.linear = linear_peak(machine),
@@ -98,9 +104,9 @@ Json print_model(const GgufFile& file, const ModelConfig& config, const Json& ma
       print_read_rate("the model's weights", static_cast<size_t>(one.weight_bytes), threads);
   Json out = Json::array();
   std::vector<NamedPhase> phases(std::begin(kPhases), std::end(kPhases));
-  for (const Phase& phase : asked) phases.push_back(named(phase));
+  for (const Phase& phase : asked.phases) phases.push_back(named(phase));
   for (const auto& [name, phase] : phases) {
-    const Work work = work_of(file, config, kKvElementBytes, phase);
+    const Work work = work_of(file, config, asked.kv_type, phase);
     // As fast as so many bytes can be read: what fits a cache of many programs' at one context
     // length may not at another.
     const double bytes = work.weight_bytes + work.kv_bytes;
@@ -121,7 +127,7 @@ Json print_model(const GgufFile& file, const ModelConfig& config, const Json& ma
   return {{"read_weights", weights_rate}, {"phases", out}};
 }
 
-int run(const std::string& model_path, uint32_t threads, const std::vector<Phase>& phases,
+int run(const std::string& model_path, uint32_t threads, const Asked& asked,
         const std::string& json_path) {
   Json report = {{"one_thread", print_machine(1)}};
   report["all_threads"] = threads > 1 ? print_machine(threads) : report["one_thread"];
@@ -135,7 +141,7 @@ int run(const std::string& model_path, uint32_t threads, const std::vector<Phase
     const auto model = read_model(*file.value());
     if (!model.ok()) return fail(model.status());
     report["model"] =
-        print_model(*file.value(), model->config, report["all_threads"], threads, phases);
+        print_model(*file.value(), model->config, report["all_threads"], threads, asked);
   }
   if (json_path.empty()) return 0;
   std::ofstream out(json_path);
@@ -158,11 +164,15 @@ int main(int argc, char** argv) {
   app.add_option("--threads", threads, "threads that compute")->check(CLI::Range(1, 1024));
   std::vector<std::tuple<uint32_t, uint32_t, uint32_t>> shapes;
   app.add_option("--phase", shapes, "a further step: sequences, new tokens of each, tokens before");
+  std::string kv_type = "f16";
+  app.add_option("--kv-cache-dtype", kv_type, "how keys and values are stored")
+      ->check(CLI::IsMember({"f16", "int8"}));
   app.add_option("--json", json, "file to write the same figures to");
   CLI11_PARSE(app, argc, argv);
-  std::vector<troupe::limits::Phase> phases;
+  troupe::limits::Asked asked;
+  if (kv_type == "int8") asked.kv_type = troupe::KvType::kInt8;
   for (const auto& [sequences, tokens, context] : shapes) {
-    phases.push_back({sequences, tokens, context});
+    asked.phases.push_back({sequences, tokens, context});
   }
-  return troupe::limits::run(model, threads, phases, json);
+  return troupe::limits::run(model, threads, asked, json);
 }

@@ -14,9 +14,8 @@ double weights_of(const GgufTensor& tensor) {
 
 }  // namespace
 
-Work work_of(const GgufFile& file, const ModelConfig& config, uint32_t kv_element_bytes,
-             const Phase& phase) {
-  const MemoryEstimate memory = estimate_memory(file, config, kv_element_bytes);
+Work work_of(const GgufFile& file, const ModelConfig& config, KvType kv_type, const Phase& phase) {
+  const MemoryEstimate memory = estimate_memory(file, config, kv_type);
   double weights = 0.0;
   double head = 0.0;
   double unread = 0.0;  // an embedding table that is not the output layer: one row a token

@@ -22,9 +22,8 @@ struct Work {
   double float_ops = 0.0;     // of attention: two per element of K and V, query head and row
 };
 
-// `kv_element_bytes`: of a stored key or value element.
-[[nodiscard]] Work work_of(const GgufFile& file, const ModelConfig& config,
-                           uint32_t kv_element_bytes, const Phase& phase);
+[[nodiscard]] Work work_of(const GgufFile& file, const ModelConfig& config, KvType kv_type,
+                           const Phase& phase);
 
 struct Rates {
   double read = 0.0;    // bytes per second

@@ -29,6 +29,7 @@
 #include "base/ids.h"
 #include "base/strong.h"
 #include "kernels/ops/activation.h"
+#include "kernels/ops/kv_storage.h"
 #include "kernels/ops/rope_pairs.h"
 #include "kernels/weight_type.h"
 #include "troupe/status.h"
@@ -98,18 +99,26 @@ struct KvShape {
   uint32_t blocks = 0;  // of kBlockTokens tokens each
   // Its layers have a window and blocks of their own: a batch's slices name them apart.
   bool windowed = false;
+  KvType type =
+      KvType::kF16;  // that is wanted; KvLayout has what a backend with one of its own takes
 };
 
 // Where KV lies in its buffer: layer l of block b at b * block_stride + l * layer_stride, one
-// contiguous run `[K|V][kv_head][...]` of block_bytes, within whose halves each head is one of
-// head_bytes. K of a head is stored [dim][token], V [token][dim].
+// contiguous piece of block_bytes: the runs of keys of all kv heads, then those of values, each as
+// kernels/ops/kv_storage.h says. Whoever has the piece has all there is to it, scales too.
 struct KvLayout {
   BufferHandle buffer;
+  KvType type = KvType::kF16;
   uint64_t block_stride = 0;
   uint64_t layer_stride = 0;
   uint64_t block_bytes = 0;  // of one layer
-  uint64_t head_bytes = 0;
-  uint32_t element_bytes = 0;
+  uint64_t key_bytes = 0;    // of a head's run …
+  uint64_t value_bytes = 0;
+
+  // Of one token in one layer, padding and scales included.
+  [[nodiscard]] double token_bytes() const {
+    return static_cast<double>(block_bytes) / kKvBlockTokens;
+  }
 };
 
 // How one layer attends.

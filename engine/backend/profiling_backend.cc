@@ -170,16 +170,14 @@ void ProfilingBackend::gated_linear(LinearHandle gate, LinearHandle up, const Li
 
 void ProfilingBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv,
                                       const AttentionLayer& layer) {
-  const double stored = inner_.kv_layout(kv).element_bytes * 2.0 * k.rows * k.width;
+  const double stored = inner_.kv_layout(kv).token_bytes() * k.rows;
   timed("rope_and_store", {.bytes = 2.0 * bytes_of(q) + bytes_of(k) + bytes_of(v) + stored},
         [&] { inner_.rope_and_store(q, k, v, kv, layer); });
 }
 
 ProfilingBackend::Work ProfilingBackend::attention_work(Rows q, KvHandle kv,
                                                         uint32_t window) const {
-  const KvShape& shape = pools_.at(kv.value);
-  const double token_bytes =
-      2.0 * shape.kv_heads * shape.head_dim * inner_.kv_layout(kv).element_bytes;
+  const double token_bytes = inner_.kv_layout(kv).token_bytes();
   Work work{.bytes = 2.0 * bytes_of(q)};
   for (const Slice& slice : batch_) {
     const uint32_t end = slice.position + slice.rows;

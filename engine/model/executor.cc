@@ -8,7 +8,6 @@
 
 #include "base/assert.h"
 #include "engine/kv/window.h"
-#include "kernels/ops/ops.h"
 
 namespace troupe {
 namespace {
@@ -62,7 +61,8 @@ Status Executor::allocate_kv() {
   KvShape shape{.layers = config.layers,
                 .kv_heads = config.kv_heads,
                 .head_dim = config.head_size,
-                .blocks = limits_.kv_blocks};
+                .blocks = limits_.kv_blocks,
+                .type = limits_.kv_type};
   if (is_apart) shape.layers -= config.windowed_layers();
   TROUPE_ASSIGN_OR_RETURN(kv_.all, backend_.allocate_kv(shape));
   if (!is_apart) return ok_status();
@@ -83,10 +83,6 @@ Executor::~Executor() {
 uint64_t Executor::workspace_bytes(const ModelConfig& config, const ExecutorLimits& limits) {
   return DecoderModel::activation_bytes(config, limits.step_tokens_max, limits.logits_rows_max) +
          host_rows_bytes(config, limits);
-}
-
-uint64_t Executor::layer_block_bytes(const ModelConfig& config) {
-  return uint64_t{2} * sizeof(uint16_t) * kv_head_elements(config.head_size) * config.kv_heads;
 }
 
 Result<StepResult> Executor::execute(const StepPlan& plan) {

@@ -24,6 +24,7 @@ struct ExecutorLimits {
   // Blocks of the layers with a window, where these have a pool of their own; 0: all layers share
   // one.
   uint32_t kv_window_blocks = 0;
+  KvType kv_type = KvType::kF16;
   // Rows of logits held at once; more are processed in groups. Memory: 4 bytes x vocabulary x this,
   // on the device and again on the host.
   uint32_t logits_rows_max = 32;
@@ -59,10 +60,12 @@ class Executor {
   [[nodiscard]] const ModelConfig& config() const { return model_.config(); }
   [[nodiscard]] const DecoderKv& kv() const { return kv_; }
   // Bytes of one block over all layers: what a pool of n blocks costs n times of.
-  [[nodiscard]] static uint64_t block_bytes(const ModelConfig& config) {
-    return config.layers * layer_block_bytes(config);
+  [[nodiscard]] static uint64_t block_bytes(const ModelConfig& config, KvType type) {
+    return config.layers * layer_block_bytes(config, type);
   }
-  [[nodiscard]] static uint64_t layer_block_bytes(const ModelConfig& config);
+  [[nodiscard]] static uint64_t layer_block_bytes(const ModelConfig& config, KvType type) {
+    return kv_block_bytes(type, config.kv_heads, config.head_size);
+  }
   // Bytes that activations and logits take for these limits, without the KV pool.
   [[nodiscard]] static uint64_t workspace_bytes(const ModelConfig& config,
                                                 const ExecutorLimits& limits);

@@ -19,8 +19,6 @@ constexpr size_t kNameBytesMax = 64;
 constexpr size_t kStringBytesMax = 160;
 constexpr size_t kElementBytesMax = 24;
 constexpr uint64_t kElementsShown = 8;
-// What a cached key or value element takes in the estimate: bfloat16.
-constexpr uint32_t kKvElementBytes = 2;
 
 // Rows of cells, aligned to the left with two spaces between; the last column is not padded.
 class Table final {
@@ -206,16 +204,22 @@ void append_model(const ModelConfig& config, std::string& out) {
 }
 
 void append_memory(const GgufFile& file, const ModelConfig& config, std::string& out) {
-  const MemoryEstimate memory = estimate_memory(file, config, kKvElementBytes);
-  const uint64_t context_bytes = memory.kv_bytes_per_token * config.context_length;
+  const MemoryEstimate memory = estimate_memory(file, config, KvType::kF16);
+  const MemoryEstimate small = estimate_memory(file, config, KvType::kInt8);
+  const auto context = [&](const MemoryEstimate& of) {
+    return of.kv_bytes_per_token * config.context_length;
+  };
   out += "\nMemory\n";
   Table table;
   table.add({"weights, as stored", bytes_text(memory.weight_bytes)});
-  table.add({"KV cache per token", bytes_text(memory.kv_bytes_per_token) + " (f16)"});
+  table.add({"KV cache per token", bytes_text(memory.kv_bytes_per_token) + " (f16)",
+             bytes_text(small.kv_bytes_per_token) + " (int8)"});
   table.add({"KV cache per block of " + std::to_string(kBlockTokens) + " tokens",
-             bytes_text(memory.kv_bytes_per_block)});
-  table.add({"KV cache of one full context", bytes_text(context_bytes)});
-  table.add({"weights and one full context", bytes_text(memory.weight_bytes + context_bytes)});
+             bytes_text(memory.kv_bytes_per_block), bytes_text(small.kv_bytes_per_block)});
+  table.add(
+      {"KV cache of one full context", bytes_text(context(memory)), bytes_text(context(small))});
+  table.add({"weights and one full context", bytes_text(memory.weight_bytes + context(memory)),
+             bytes_text(memory.weight_bytes + context(small))});
   table.append_to(out);
 }
 

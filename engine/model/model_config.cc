@@ -257,13 +257,12 @@ Result<ModelDescription> read_model(const GgufFile& file) {
   return model;
 }
 
-MemoryEstimate estimate_memory(const GgufFile& file, const ModelConfig& config,
-                               uint32_t kv_element_bytes) {
+MemoryEstimate estimate_memory(const GgufFile& file, const ModelConfig& config, KvType kv_type) {
   MemoryEstimate estimate;
   for (const GgufTensor& tensor : file.tensors()) estimate.weight_bytes += tensor.bytes;
-  // One key and one value per KV head and layer.
-  estimate.kv_bytes_per_token = uint64_t{2} * config.layers * config.kv_width() * kv_element_bytes;
-  estimate.kv_bytes_per_block = estimate.kv_bytes_per_token * kBlockTokens;
+  estimate.kv_bytes_per_block =
+      config.layers * kv_block_bytes(kv_type, config.kv_heads, config.head_size);
+  estimate.kv_bytes_per_token = estimate.kv_bytes_per_block / kBlockTokens;
   return estimate;
 }
 

@@ -10,6 +10,7 @@
 #include "base/ids.h"
 #include "engine/model/gguf_file.h"
 #include "kernels/ops/activation.h"
+#include "kernels/ops/kv_storage.h"
 #include "kernels/ops/rope_pairs.h"
 #include "troupe/status.h"
 
@@ -126,9 +127,7 @@ struct MemoryEstimate {
   uint64_t kv_bytes_per_block = 0;  // of kBlockTokens tokens, all layers
 };
 
-// `kv_element_bytes`: bytes of one stored key or value element (2 for fp16, as the cpu backend
-// stores it).
 [[nodiscard]] MemoryEstimate estimate_memory(const GgufFile& file, const ModelConfig& config,
-                                             uint32_t kv_element_bytes);
+                                             KvType kv_type);
 
 }  // namespace troupe

@@ -1,5 +1,8 @@
 #include <immintrin.h>
 
+#include <cstddef>
+#include <cstdint>
+
 #include "kernels/cpu/ops_tables.h"
 #include "kernels/cpu/ops_vector.h"
 
@@ -26,7 +29,8 @@ struct Vector {
   static __m256 widen(const uint16_t* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
-  static Vector load_half(const uint16_t* p) { return {widen(p), widen(p + 8)}; }
+  // Sixteen elements of stored KV.
+  static Vector load_stored(const uint16_t* p) { return {widen(p), widen(p + 8)}; }
   void store(float* p) const {
     _mm256_storeu_ps(p, lo);
     _mm256_storeu_ps(p + 8, hi);
@@ -36,10 +40,25 @@ struct Vector {
     _mm256_maskstore_ps(p, first(n), lo);
     _mm256_maskstore_ps(p + 8, first(n - 8), hi);
   }
-  void store_half(uint16_t* p) const {
+  void store_as(uint16_t* p) const {
     constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(lo, kNearest));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(hi, kNearest));
+  }
+  [[nodiscard]] __m256i words() const {
+    const __m256i mixed = _mm256_packs_epi32(_mm256_cvtps_epi32(lo), _mm256_cvtps_epi32(hi));
+    return _mm256_permute4x64_epi64(mixed, 0xD8);  // quads 0 2 1 3
+  }
+  // Of numbers in [-32767.5, 32767.5], rounded to the nearest integer, a tie to the even one.
+  void store_as_words(std::byte* p) const {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), words());
+  }
+  // The same of numbers in [-127.5, 127.5].
+  void store_as(int8_t* p) const {
+    const __m256i words = this->words();
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(p),
+        _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
   }
 
   static Vector fma(Vector a, Vector b, Vector c) {
@@ -102,6 +121,26 @@ struct Vector {
     four = _mm_max_ss(four, _mm_movehdup_ps(four));
     return _mm_cvtss_f32(four);
   }
+
+  // For ops_vector_int8.h.
+  struct Pairs {
+    __m256i lo, hi;
+  };
+  static __m256i widen(const int8_t* p) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Pairs load_pairs(const int8_t* p) { return {widen(p), widen(p + 16)}; }
+  static Pairs all_pairs(int32_t pair) {
+    return {_mm256_set1_epi32(pair), _mm256_set1_epi32(pair)};
+  }
+  struct Sums {
+    __m256i lo = _mm256_setzero_si256(), hi = _mm256_setzero_si256();
+    void add_products(Pairs a, Pairs b) {
+      lo = _mm256_add_epi32(lo, _mm256_madd_epi16(a.lo, b.lo));
+      hi = _mm256_add_epi32(hi, _mm256_madd_epi16(a.hi, b.hi));
+    }
+    [[nodiscard]] Vector floats() const { return {_mm256_cvtepi32_ps(lo), _mm256_cvtepi32_ps(hi)}; }
+  };
 };
 
 }  // namespace

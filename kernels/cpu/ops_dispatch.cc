@@ -14,9 +14,10 @@ const Ops& ops_for(CpuIsa isa) {
     case CpuIsa::kAvx2:
       return avx2_ops();
     case CpuIsa::kAvx512:
+      return avx512_ops();
     case CpuIsa::kAvx512Vnni:
     case CpuIsa::kAmx:
-      return avx512_ops();
+      return avx512vnni_ops();
   }
   return scalar_ops();
 }

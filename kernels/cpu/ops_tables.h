@@ -8,5 +8,6 @@ namespace troupe {
 
 [[nodiscard]] const Ops& avx2_ops();
 [[nodiscard]] const Ops& avx512_ops();
+[[nodiscard]] const Ops& avx512vnni_ops();
 
 }  // namespace troupe

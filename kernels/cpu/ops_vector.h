@@ -8,6 +8,9 @@
 // V::kRows x V::kColumns accumulators fit the registers beside their operands.
 
 #include "kernels/cpu/ops_vector_attention.h"
+#include "kernels/cpu/ops_vector_f16.h"
+#include "kernels/cpu/ops_vector_int8.h"
+#include "kernels/cpu/ops_vector_kv.h"
 #include "kernels/cpu/ops_vector_rows.h"
 #include "kernels/ops/ops.h"
 
@@ -22,9 +25,8 @@ inline constexpr Ops kTable = {
     .geglu = geglu<V>,
     .rotate = rotate<V>,
     .rotate_halves = rotate_halves<V>,
-    .store_key = store_key<V>,
-    .store_value = store_value<V>,
-    .attention_segment = attention_segment<V>,
+    .kv_f16 = {store_key_f16<V>, store_value_f16<V>, attention_f16<V>},
+    .kv_int8 = {store_key_int8<V>, store_value_int8<V>, attention_int8<V>},
     .attention_merge = attention_merge<V>,
     .attention_finish = attention_finish<V>,
     .linear_f32 = linear_f32<V>,

@@ -1,5 +1,5 @@
 #pragma once
-// Attention over vectors of sixteen floats.
+// What attention over vectors of sixteen floats has in common, however KV is stored.
 // `V` is a vector of sixteen floats, see ops_vector.h.
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace troupe::ops_vector {
 
-// --- Attention. A tile's queries are handled in groups of up to V::kRows, so that each converted
-// vector of keys or values is used by all of them.
+// A tile's queries are handled in groups of up to V::kRows, so that each converted vector of keys
+// or values is used by all of them.
 
 // The tile as the inner loops see it: `scaled` and `scores` are scratch, one row per query.
 struct TileView {
@@ -19,148 +19,25 @@ struct TileView {
   uint32_t tokens;         // from that block's first to the last one that the last row sees
   uint32_t count;          // of the blocks that hold them
   uint32_t padded;         // head_dim, padded: the stride of `scaled`
-  const float* scaled;     // [query][padded]
+  float* scaled;           // [query][padded]
   float* scores;           // [query][kSegmentTokens]
+  uint32_t begin;          // position of tokens[0]
 
-  const uint16_t* keys(uint32_t block) const {
-    return tile->keys + blocks[block] * tile->block_stride;
+  // Where the runs of a block's elements begin.
+  template <class T>
+  const T* keys(uint32_t block) const {
+    return reinterpret_cast<const T*>(tile->keys + blocks[block] * tile->block_stride);
   }
-  const uint16_t* values(uint32_t block) const {
-    return tile->values + blocks[block] * tile->block_stride;
+  template <class T>
+  const T* values(uint32_t block) const {
+    return reinterpret_cast<const T*>(tile->values + blocks[block] * tile->block_stride);
   }
 };
 
 // Blocks lie apart, where the processor cannot foresee them: those that come next are fetched while
 // one is used, the first values while the last keys are.
-inline void fetch(const uint16_t* from) {
+inline void fetch(const void* from) {
   __builtin_prefetch(from);
-}
-
-// The elements of one dim of `Q` queries, which stand `stride` floats apart. One pointer for three
-// of them, hidden from the compiler, which would otherwise compute each address anew, in more
-// registers than there are.
-template <int Q>
-struct DimOfQueries {
-  static constexpr int kPointers = (Q + 2) / 3;
-  const float* at[kPointers];
-  size_t stride;
-
-  DimOfQueries(const float* first, size_t floats) : stride(floats) {
-#pragma GCC unroll 4
-    for (int i = 0; i < kPointers; ++i) {
-      at[i] = first + 3 * i * floats;
-      asm("" : "+r"(at[i]));
-    }
-  }
-  float operator[](int query) const {
-    return at[query / 3][static_cast<size_t>(query % 3) * stride];
-  }
-  void next_dim() {
-#pragma GCC unroll 4
-    for (int i = 0; i < kPointers; ++i) {
-      ++at[i];
-      asm("" : "+r"(at[i]));
-    }
-  }
-};
-
-// Scores of `Q` queries with the tokens of `B` consecutive blocks.
-template <class V, int Q, int B>
-inline void score_blocks(const TileView& view, uint32_t query, uint32_t block) {
-  const uint16_t* keys[B];
-  const uint16_t* next[B];
-  for (int b = 0; b < B; ++b) {
-    keys[b] = view.keys(block + b);
-    next[b] = block + B + b < view.count ? view.keys(block + B + b)
-                                         : view.values((block + B + b) % view.count);
-  }
-  DimOfQueries<Q> x(view.scaled + size_t{query} * view.padded, view.padded);
-  V sums[Q][B];
-#pragma GCC unroll 8
-  for (int q = 0; q < Q; ++q)
-#pragma GCC unroll 4
-    for (int b = 0; b < B; ++b) sums[q][b] = V::all(0.0F);
-  const size_t head_dim = view.tile->head_dim;
-  for (size_t d = 0; d < head_dim; ++d, x.next_dim()) {
-    V k[B];
-#pragma GCC unroll 4
-    for (int b = 0; b < B; ++b) k[b] = V::load_half(keys[b] + d * kKvBlockTokens);
-    if (d % 2 == 0) {  // a cache line holds the keys of two dims
-#pragma GCC unroll 4
-      for (int b = 0; b < B; ++b) fetch(next[b] + d * kKvBlockTokens);
-    }
-#pragma GCC unroll 8
-    for (int q = 0; q < Q; ++q) {
-      const V one = V::all(x[q]);
-#pragma GCC unroll 4
-      for (int b = 0; b < B; ++b) sums[q][b] = V::fma(one, k[b], sums[q][b]);
-    }
-  }
-  float* scores = view.scores + size_t{query} * kSegmentTokens + size_t{block} * kKvBlockTokens;
-#pragma GCC unroll 8
-  for (int q = 0; q < Q; ++q)
-#pragma GCC unroll 4
-    for (int b = 0; b < B; ++b) sums[q][b].store(scores + q * kSegmentTokens + b * kKvBlockTokens);
-}
-
-// The weighted sum of values of `Q` queries, over `C` vectors of dims starting at `dim`.
-template <class V, int Q, int C>
-inline void weigh_columns(const TileView& view, uint32_t query, uint32_t dim, float* partials,
-                          size_t partial_stride) {
-  V sums[Q][C];
-#pragma GCC unroll 8
-  for (int q = 0; q < Q; ++q)
-#pragma GCC unroll 4
-    for (int c = 0; c < C; ++c) sums[q][c] = V::all(0.0F);
-  const float* weights = view.scores + size_t{query} * kSegmentTokens;
-  const size_t padded = view.padded;
-  constexpr uint32_t kAhead = 2;  // blocks
-  for (uint32_t begin = 0; begin < view.tokens; begin += kKvBlockTokens) {
-    const uint32_t block = begin / kKvBlockTokens;
-    const uint16_t* values = view.values(block) + dim;
-    const uint16_t* next = view.values(block + kAhead < view.count ? block + kAhead : block) + dim;
-    const size_t count =
-        view.tokens - begin < kKvBlockTokens ? view.tokens - begin : kKvBlockTokens;
-    // 64-bit indices: of 32 bits, each would be computed anew, as it may wrap around.
-    for (size_t t = 0; t < count; ++t) {
-      V v[C];
-#pragma GCC unroll 4
-      for (int c = 0; c < C; ++c) v[c] = V::load_half(values + t * padded + c * 16);
-#pragma GCC unroll 2
-      for (int c = 0; c < C; c += 2) fetch(next + t * padded + c * 16);
-#pragma GCC unroll 8
-      for (int q = 0; q < Q; ++q) {
-        const V p = V::all(weights[static_cast<size_t>(q) * kSegmentTokens + begin + t]);
-#pragma GCC unroll 4
-        for (int c = 0; c < C; ++c) sums[q][c] = V::fma(p, v[c], sums[q][c]);
-      }
-    }
-  }
-  float* out = partials + query * partial_stride + 16 + dim;
-#pragma GCC unroll 8
-  for (int q = 0; q < Q; ++q)
-#pragma GCC unroll 4
-    for (int c = 0; c < C; ++c) sums[q][c].store(out + q * partial_stride + c * 16);
-}
-
-template <class V, int Q>
-inline void score_queries(const TileView& view, uint32_t query) {
-  constexpr int kBlocks = Q <= V::kRows / 2 ? 2 * V::kColumns : V::kColumns;
-  uint32_t block = 0;
-  for (; block + kBlocks <= view.count; block += kBlocks)
-    score_blocks<V, Q, kBlocks>(view, query, block);
-  for (; block < view.count; ++block) score_blocks<V, Q, 1>(view, query, block);
-}
-
-template <class V, int Q>
-inline void weigh_queries(const TileView& view, uint32_t query, float* partials,
-                          size_t partial_stride) {
-  constexpr uint32_t kDims = 16 * (Q <= V::kRows / 2 ? 2 * V::kColumns : V::kColumns);
-  uint32_t dim = 0;
-  for (; dim + kDims <= view.padded; dim += kDims)
-    weigh_columns<V, Q, kDims / 16>(view, query, dim, partials, partial_stride);
-  for (; dim < view.padded; dim += 16)
-    weigh_columns<V, Q, 1>(view, query, dim, partials, partial_stride);
 }
 
 // From scores to weights in place; tokens outside [first, seen) get weight 0, which leaves every
@@ -203,65 +80,56 @@ inline uint32_t first_seen(const AttentionTile& tile, uint32_t end) {
   return tile.window != 0 && end > tile.window ? end - tile.window : 0;
 }
 
-template <class V>
-struct ScoreStep {
-  const TileView& view;
-  template <int Q>
-  void run(uint32_t query) const {
-    score_queries<V, Q>(view, query);
-  }
-};
-
-template <class V>
-struct WeighStep {
-  const TileView& view;
-  float* partials;
-  size_t partial_stride;
-  template <int Q>
-  void run(uint32_t query) const {
-    weigh_queries<V, Q>(view, query, partials, partial_stride);
-  }
-};
-
-template <class V>
-void attention_segment(const AttentionTile& tile, float* partials, float* scratch) {
-  const uint32_t queries = tile.rows * tile.group;
-  const uint32_t padded = padded_head(tile.head_dim);
-  const size_t stride = partial_floats(tile.head_dim);
+// The part of the segment that any row sees; none: tokens is 0.
+inline TileView view_of(const AttentionTile& tile, float* scratch) {
   uint32_t begin = tile.segment * kSegmentTokens;
   uint32_t end = tile.position + tile.rows;
   if (end > begin + kSegmentTokens) end = begin + kSegmentTokens;
   const uint32_t first = first_seen(tile, tile.position + 1) / kKvBlockTokens * kKvBlockTokens;
   if (first > begin) begin = first;
-  if (end <= begin) {
-    for (uint32_t q = 0; q < queries; ++q) partials[q * stride + 1] = 0.0F;
-    return;
-  }
-  float* scaled = scratch;
-  TileView view{.tile = &tile,
-                .blocks = tile.blocks + begin / kKvBlockTokens,
-                .tokens = end - begin,
-                .count = (end - begin + kKvBlockTokens - 1) / kKvBlockTokens,
-                .padded = padded,
-                .scaled = scaled,
-                .scores = scratch + size_t{queries} * padded};
-  for (uint32_t q = 0; q < queries; ++q) {
+  if (end < begin) end = begin;
+  const uint32_t padded = padded_head(tile.head_dim);
+  return {.tile = &tile,
+          .blocks = tile.blocks + begin / kKvBlockTokens,
+          .tokens = end - begin,
+          .count = (end - begin + kKvBlockTokens - 1) / kKvBlockTokens,
+          .padded = padded,
+          .scaled = scratch,
+          .scores = scratch + size_t{tile.rows} * tile.group * padded,
+          .begin = begin};
+}
+
+// Queries times the scale of scores; zeros in the padding.
+template <class V>
+inline void scale_queries(const TileView& view) {
+  const AttentionTile& tile = *view.tile;
+  for (uint32_t q = 0; q < tile.rows * tile.group; ++q) {
     const float* query =
         tile.query + q / tile.group * tile.query_stride + size_t{q % tile.group} * tile.head_dim;
     for (uint32_t d = 0; d < tile.head_dim; d += 16) {
       const uint32_t dims = tile.head_dim - d < 16 ? tile.head_dim - d : 16;
-      (V::load_first(query + d, dims) * V::all(tile.scale)).store(scaled + q * padded + d);
+      (V::load_first(query + d, dims) * V::all(tile.scale))
+          .store(view.scaled + size_t{q} * view.padded + d);
     }
   }
-  over_queries<V, V::kRows>(0, queries, ScoreStep<V>{view});
-  for (uint32_t q = 0; q < queries; ++q) {
+}
+
+template <class V>
+inline void soften_queries(const TileView& view, float* partials, size_t stride) {
+  const AttentionTile& tile = *view.tile;
+  for (uint32_t q = 0; q < tile.rows * tile.group; ++q) {
     const uint32_t row_end = tile.position + q / tile.group + 1;
     const uint32_t row_first = first_seen(tile, row_end);
-    const uint32_t seen = row_end <= begin ? 0 : row_end - begin;
-    soften<V>(view.scores + size_t{q} * kSegmentTokens, row_first <= begin ? 0 : row_first - begin,
+    const uint32_t seen = row_end <= view.begin ? 0 : row_end - view.begin;
+    soften<V>(view.scores + size_t{q} * kSegmentTokens,
+              row_first <= view.begin ? 0 : row_first - view.begin,
               seen < view.tokens ? seen : view.tokens, view.tokens, partials + q * stride);
   }
-  over_queries<V, V::kRows>(0, queries, WeighStep<V>{view, partials, stride});
+}
+
+inline void nothing_seen(const AttentionTile& tile, float* partials) {
+  for (uint32_t q = 0; q < tile.rows * tile.group; ++q)
+    partials[q * size_t{partial_floats(tile.head_dim)} + 1] = 0.0F;
 }
 
 template <class V>

@@ -130,30 +130,6 @@ void rotate_halves(float* x, const float* cosines, const float* sines, uint32_t 
   }
 }
 
-template <class V>
-inline V saturated(V x) {
-  return V::max(V::all(-65504.0F), V::min(V::all(65504.0F), x));  // a NaN stays one
-}
-
-template <class V>
-void store_key(const float* key, uint32_t head_dim, uint32_t token, uint16_t* head) {
-  for (uint32_t d = 0; d < head_dim; d += 16) {
-    const uint32_t dims = head_dim - d < 16 ? head_dim - d : 16;
-    alignas(64) uint16_t halves[16];
-    saturated(V::load_first(key + d, dims)).store_half(halves);
-    for (uint32_t i = 0; i < dims; ++i) head[(d + i) * kKvBlockTokens + token] = halves[i];
-  }
-}
-
-template <class V>
-void store_value(const float* value, uint32_t head_dim, uint32_t token, uint16_t* head) {
-  uint16_t* out = head + size_t{token} * padded_head(head_dim);
-  for (uint32_t d = 0; d < head_dim; d += 16) {
-    const uint32_t dims = head_dim - d < 16 ? head_dim - d : 16;
-    saturated(V::load_first(value + d, dims)).store_half(out + d);
-  }
-}
-
 // Calls step.template run<Q>(query) over all queries, Q at most V::kRows.
 template <class V, int Q, class Step>
 inline void over_queries(uint32_t query, uint32_t queries, const Step& step) {

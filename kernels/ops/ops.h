@@ -20,25 +20,15 @@
 #include <cstdint>
 
 #include "kernels/cpu/isa.h"
+#include "kernels/ops/kv_storage.h"
 #include "kernels/ops/rope_pairs.h"
 
 namespace troupe {
 
 // Positions of one segment of attention. A segment begins at a multiple of it, whoever computes it.
 inline constexpr uint32_t kSegmentTokens = 256;
-// KV tokens stored together; equals kBlockTokens of base/ids.h.
-inline constexpr uint32_t kKvBlockTokens = 16;
 // Query rows x heads that one attention_segment() call may hold.
 inline constexpr uint32_t kAttentionQueriesMax = 64;
-
-// Heads are padded with zeros to whole vectors where they are stored.
-[[nodiscard]] constexpr uint32_t padded_head(uint32_t head_dim) {
-  return (head_dim + 15) / 16 * 16;
-}
-// uint16 (binary16) elements of one head's keys, or values, in one block.
-[[nodiscard]] constexpr uint32_t kv_head_elements(uint32_t head_dim) {
-  return kKvBlockTokens * padded_head(head_dim);
-}
 
 // What attention knows of one query in one or more segments, as floats: [0] the greatest score,
 // [1] the sum of exponentials (0: no token seen), [16 ...] the weighted sum of values.
@@ -61,14 +51,49 @@ struct AttentionTile {
   uint32_t window = 0;    // ... or, unless it is 0, the last `window` of them
   uint32_t segment = 0;   // here: those of them in [256 s, 256 s + 256)
   float scale = 0.0F;     // of the scores
-  // Block b of the sequence holds the tokens [16 b, 16 b + 16); its keys (values) of this head
-  // begin at keys + blocks[b] * block_stride: keys as [dim][token], values as [token][padded dim].
-  // Blocks that no row sees a token of are not read, nor their entries here.
+  // Block b of the sequence holds the tokens [16 b, 16 b + 16); the run of its keys (values) of
+  // this head begins at keys + blocks[b] * block_stride. Blocks that no row sees a token of are not
+  // read, nor their entries here.
   const uint32_t* blocks = nullptr;
-  const uint16_t* keys = nullptr;
-  const uint16_t* values = nullptr;
-  size_t block_stride = 0;  // elements
+  const std::byte* keys = nullptr;
+  const std::byte* values = nullptr;
+  size_t block_stride = 0;  // bytes
 };
+
+// What depends on how KV is stored.
+struct KvOps {
+  // Write one token's key (value) into a block's run of one kv head; `token` in [0, 16). Elements
+  // are saturated at +-65504, whatever the type. Padding is written as zero, but not that of keys
+  // of kF16.
+  //   kF16   rounded to nearest even; NaN stays NaN.
+  //   kInt8  k8, scale = steps(x, 127) of each group of kInt8KeyGroup dims, of all dims of a value.
+  void (*store_key)(const float* key, uint32_t head_dim, uint32_t token, std::byte* run);
+  void (*store_value)(const float* value, uint32_t head_dim, uint32_t token, std::byte* run);
+
+  // Writes one partial per query, (row r, head g) at partials + (r * group + g) * partial_floats:
+  //   score(t)  = fma chain over dims in order from +0 of (q[d] * scale) and k[t][d]
+  //   greatest  = max over the row's tokens t of the segment
+  //   p(t)      = score(t) - greatest < -40 ? 0 : exp(score(t) - greatest)
+  //   sum       = lanes16(p), by position
+  //   weighted[d] = fma chain over t in order from +0 of p(t) and v[t][d]
+  // kInt8 has exact sums of integers, and of them
+  //   q16, query step = steps(q * scale, 32767)
+  //   score(t)  = (fma chain over groups in order from +0 of the group's scale at t and
+  //                sum over its dims of q16[d] * k8[t][d]) * query step
+  //   w16, weight step = steps(p(t) * scale at t, 32767) over the row's tokens of the segment
+  //   weighted[d] = (sum over t of w16(t) * v8[t][d]) * weight step
+  // where sums become floats by rounding to nearest even. None exceeds 31 bits: the longest has
+  // 256 products of 32767 * 127.
+  // A row that sees no token of the segment gets sum = 0.
+  void (*attention_segment)(const AttentionTile& tile, float* partials, float* scratch);
+};
+
+// steps(x, levels), for numbers saturated at +-65504: with m = max |x[i]|, the step m / levels and
+// the integers x[i] * (levels / m), rounded to the nearest one, a tie to the even one. m below
+// kStepsPeakMin: step and integers are 0. A NaN among them: the step is NaN, the integers are 0.
+inline constexpr float kInt8Levels = 127.0F;
+inline constexpr float kInt16Levels = 32767.0F;
+inline constexpr float kStepsPeakMin = 0x1p-64F;  // levels / m stays finite
 
 struct LinearF32 {
   const float* weights = nullptr;
@@ -107,20 +132,12 @@ struct Ops {
   // The same of the pairs (x[i], x[i + h]) with cosines[i], sines[i], where h = rotated_dim / 2.
   void (*rotate_halves)(float* x, const float* cosines, const float* sines, uint32_t rotated_dim);
 
-  // Keys and values are stored as binary16, rounded to nearest even, saturated at +-65504 (NaN
-  // stays NaN). `head` is the block's run of one kv head; `token` in [0, 16). The padding
-  // of values is written as zero.
-  void (*store_key)(const float* key, uint32_t head_dim, uint32_t token, uint16_t* head);
-  void (*store_value)(const float* value, uint32_t head_dim, uint32_t token, uint16_t* head);
-
-  // Writes one partial per query, (row r, head g) at partials + (r * group + g) * partial_floats:
-  //   score(t)  = fma chain over dims in order from +0 of (q[d] * scale) and k[t][d]
-  //   greatest  = max over the row's tokens t of the segment
-  //   p(t)      = score(t) - greatest < -40 ? 0 : exp(score(t) - greatest)
-  //   sum       = lanes16(p), by position
-  //   weighted[d] = fma chain over t in order from +0 of p(t) and v[t][d]
-  // A row that sees no token of the segment gets sum = 0.
-  void (*attention_segment)(const AttentionTile& tile, float* partials, float* scratch);
+  KvOps kv_f16;
+  KvOps kv_int8;
+  // `type` is one of the two.
+  [[nodiscard]] const KvOps& kv(KvType type) const {
+    return type == KvType::kInt8 ? kv_int8 : kv_f16;
+  }
 
   // Adds the partial of the next segment to that of all earlier ones. With M = max of both
   // greatest, a = exp(into.greatest - M), b = exp(next.greatest - M), both with the cut at -40:

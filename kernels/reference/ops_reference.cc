@@ -1,5 +1,6 @@
 #include "kernels/reference/ops_reference.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -83,56 +84,173 @@ void rotate_halves(float* x, const float* cosines, const float* sines, uint32_t 
   }
 }
 
-uint16_t saturated_half(float x) {
+float saturated(float x) {
   x = x > 65504.0F ? 65504.0F : x;
-  x = x < -65504.0F ? -65504.0F : x;
-  return f32_to_f16(x);
+  return x < -65504.0F ? -65504.0F : x;
 }
 
-void store_key(const float* key, uint32_t head_dim, uint32_t token, uint16_t* head) {
-  for (uint32_t d = 0; d < head_dim; ++d) head[d * kKvBlockTokens + token] = saturated_half(key[d]);
+// Behind the integers of a run.
+const float* scales(const std::byte* run, uint32_t head_dim) {
+  return reinterpret_cast<const float*>(run + kv_head_elements(head_dim));
+}
+float* scales(std::byte* run, uint32_t head_dim) {
+  return reinterpret_cast<float*>(run + kv_head_elements(head_dim));
 }
 
-void store_value(const float* value, uint32_t head_dim, uint32_t token, uint16_t* head) {
-  uint16_t* out = head + size_t{token} * padded_head(head_dim);
-  for (uint32_t d = 0; d < head_dim; ++d) out[d] = saturated_half(value[d]);
+void store_key_f16(const float* key, uint32_t head_dim, uint32_t token, std::byte* run) {
+  auto* out = reinterpret_cast<uint16_t*>(run) + token;
+  for (uint32_t d = 0; d < head_dim; ++d) out[d * kKvBlockTokens] = f32_to_f16(saturated(key[d]));
+}
+
+void store_value_f16(const float* value, uint32_t head_dim, uint32_t token, std::byte* run) {
+  auto* out = reinterpret_cast<uint16_t*>(run) + size_t{token} * padded_head(head_dim);
+  for (uint32_t d = 0; d < head_dim; ++d) out[d] = f32_to_f16(saturated(value[d]));
   for (uint32_t d = head_dim; d < padded_head(head_dim); ++d) out[d] = 0;
 }
 
-const uint16_t* block_of(const AttentionTile& tile, const uint16_t* base, uint32_t token) {
+// steps(x, levels) of kernels/ops/ops.h.
+struct Steps {
+  float step = 0.0F, factor = 0.0F;
+
+  Steps(const float* x, uint32_t count, float levels) {
+    float peak = 0.0F;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (std::isnan(x[i])) step = std::numeric_limits<float>::quiet_NaN();
+      peak = std::max(peak, std::abs(saturated(x[i])));
+    }
+    if (std::isnan(step) || peak < kStepsPeakMin) return;
+    step = peak / levels;
+    factor = levels / peak;
+  }
+  // As a float, which holds it exactly.
+  [[nodiscard]] float integer(float x) const {
+    if (factor == 0.0F) return 0.0F;
+    // Adding and subtracting it rounds to the nearest integer, a tie to the even one.
+    constexpr float kRounder = 0x1.8p23F;
+    return (saturated(x) * factor + kRounder) - kRounder;
+  }
+};
+
+void store_key_int8(const float* key, uint32_t head_dim, uint32_t token, std::byte* run) {
+  auto* out = reinterpret_cast<int8_t*>(run);
+  for (uint32_t begin = 0; begin < head_dim; begin += kInt8KeyGroup) {
+    const uint32_t end = std::min(head_dim, begin + kInt8KeyGroup);
+    const Steps steps(key + begin, end - begin, kInt8Levels);
+    scales(run, head_dim)[begin / kInt8KeyGroup * kKvBlockTokens + token] = steps.step;
+    for (uint32_t d = begin; d < end; ++d)
+      out[int8_key_place(d, token)] = static_cast<int8_t>(steps.integer(key[d]));
+  }
+  for (uint32_t d = head_dim; d < padded_head(head_dim); ++d) out[int8_key_place(d, token)] = 0;
+}
+
+void store_value_int8(const float* value, uint32_t head_dim, uint32_t token, std::byte* run) {
+  auto* out = reinterpret_cast<int8_t*>(run);
+  const uint32_t padded = padded_head(head_dim);
+  const Steps steps(value, head_dim, kInt8Levels);
+  scales(run, head_dim)[token] = steps.step;
+  for (uint32_t d = 0; d < padded; ++d)
+    out[int8_value_place(d, token, padded)] =
+        d < head_dim ? static_cast<int8_t>(steps.integer(value[d])) : int8_t{0};
+}
+
+const std::byte* run_of(const AttentionTile& tile, const std::byte* base, uint32_t token) {
   return base + tile.blocks[token / kKvBlockTokens] * tile.block_stride;
 }
 
-// One query over the tokens [begin, end) of its segment.
-void attend(const AttentionTile& tile, const float* query, uint32_t begin, uint32_t end,
-            float* partial, float* scratch) {
-  float* scores = scratch;
-  float* scaled = scratch + kSegmentTokens;
-  for (uint32_t d = 0; d < tile.head_dim; ++d) scaled[d] = query[d] * tile.scale;
-  float greatest = -std::numeric_limits<float>::infinity();
-  for (uint32_t t = begin; t < end; ++t) {
-    const uint16_t* key = block_of(tile, tile.keys, t) + t % kKvBlockTokens;
-    float score = 0.0F;
-    for (uint32_t d = 0; d < tile.head_dim; ++d)
-      score = std::fma(scaled[d], f16_to_f32(key[d * kKvBlockTokens]), score);
-    scores[t - begin] = score;
-    greatest = score > greatest ? score : greatest;
-  }
-  float lanes[16] = {};
-  float* weighted = partial + 16;
-  std::memset(weighted, 0, padded_head(tile.head_dim) * sizeof(float));
-  for (uint32_t t = begin; t < end; ++t) {
-    const float p = attention_exp(scores[t - begin] - greatest);
-    lanes[t % 16] += p;
-    const uint16_t* value =
-        block_of(tile, tile.values, t) + size_t{t % kKvBlockTokens} * padded_head(tile.head_dim);
-    for (uint32_t d = 0; d < tile.head_dim; ++d)
-      weighted[d] = std::fma(p, f16_to_f32(value[d]), weighted[d]);
-  }
-  partial[0] = greatest;
-  partial[1] = sum_tree(lanes);
-}
+// One query over the tokens [begin, end) of its segment. `scaled` is scratch of a padded head,
+// `weights` of a segment.
+struct Row {
+  const AttentionTile& tile;
+  uint32_t begin, end;
+  float* scaled;
+  float* weights;
 
+  // From scores to weights in place; gives the greatest score and the sum of the weights.
+  void soften(float* partial) const {
+    float greatest = -std::numeric_limits<float>::infinity();
+    for (uint32_t t = begin; t < end; ++t)
+      greatest = weights[t - begin] > greatest ? weights[t - begin] : greatest;
+    float lanes[16] = {};
+    for (uint32_t t = begin; t < end; ++t) {
+      weights[t - begin] = attention_exp(weights[t - begin] - greatest);
+      lanes[t % 16] += weights[t - begin];
+    }
+    partial[0] = greatest;
+    partial[1] = sum_tree(lanes);
+  }
+};
+
+struct Halves {
+  static float score(const Row& row, uint32_t token) {
+    const auto* key = reinterpret_cast<const uint16_t*>(run_of(row.tile, row.tile.keys, token)) +
+                      token % kKvBlockTokens;
+    float score = 0.0F;
+    for (uint32_t d = 0; d < row.tile.head_dim; ++d)
+      score = std::fma(row.scaled[d], f16_to_f32(key[d * kKvBlockTokens]), score);
+    return score;
+  }
+
+  static void attend(const Row& row, float* partial) {
+    const uint32_t head_dim = row.tile.head_dim;
+    for (uint32_t t = row.begin; t < row.end; ++t) row.weights[t - row.begin] = score(row, t);
+    row.soften(partial);
+    float* weighted = partial + 16;
+    for (uint32_t t = row.begin; t < row.end; ++t) {
+      const auto* value = reinterpret_cast<const uint16_t*>(run_of(row.tile, row.tile.values, t)) +
+                          size_t{t % kKvBlockTokens} * padded_head(head_dim);
+      for (uint32_t d = 0; d < head_dim; ++d)
+        weighted[d] = std::fma(row.weights[t - row.begin], f16_to_f32(value[d]), weighted[d]);
+    }
+  }
+};
+
+struct Integers {
+  // Of the integers of a query.
+  static float score(const Row& row, uint32_t token) {
+    const std::byte* run = run_of(row.tile, row.tile.keys, token);
+    const auto* key = reinterpret_cast<const int8_t*>(run);
+    const uint32_t head_dim = row.tile.head_dim, place = token % kKvBlockTokens;
+    float score = 0.0F;
+    for (uint32_t begin = 0; begin < head_dim; begin += kInt8KeyGroup) {
+      int32_t sum = 0;
+      for (uint32_t d = begin; d < std::min(head_dim, begin + kInt8KeyGroup); ++d)
+        sum += static_cast<int32_t>(row.scaled[d]) * key[int8_key_place(d, place)];
+      const float scale = scales(run, head_dim)[begin / kInt8KeyGroup * kKvBlockTokens + place];
+      score = std::fma(scale, static_cast<float>(sum), score);
+    }
+    return score;
+  }
+
+  // From numbers to integers in place; what one stands for.
+  static float to_steps(float* x, uint32_t count) {
+    const Steps steps(x, count, kInt16Levels);
+    for (uint32_t i = 0; i < count; ++i) x[i] = steps.integer(x[i]);
+    return steps.step;
+  }
+
+  static void attend(const Row& row, float* partial) {
+    const uint32_t head_dim = row.tile.head_dim;
+    const float query_step = to_steps(row.scaled, head_dim);
+    for (uint32_t t = row.begin; t < row.end; ++t)
+      row.weights[t - row.begin] = score(row, t) * query_step;
+    row.soften(partial);
+    for (uint32_t t = row.begin; t < row.end; ++t)
+      row.weights[t - row.begin] *=
+          scales(run_of(row.tile, row.tile.values, t), head_dim)[t % kKvBlockTokens];
+    const float weight_step = to_steps(row.weights, row.end - row.begin);
+    for (uint32_t d = 0; d < head_dim; ++d) {
+      int32_t sum = 0;
+      for (uint32_t t = row.begin; t < row.end; ++t) {
+        const auto* value = reinterpret_cast<const int8_t*>(run_of(row.tile, row.tile.values, t));
+        sum += static_cast<int32_t>(row.weights[t - row.begin]) *
+               value[int8_value_place(d, t % kKvBlockTokens, padded_head(head_dim))];
+      }
+      partial[16 + d] = static_cast<float>(sum) * weight_step;
+    }
+  }
+};
+
+template <class Kv>
 void attention_segment(const AttentionTile& tile, float* partials, float* scratch) {
   const uint32_t segment_begin = tile.segment * kSegmentTokens;
   for (uint32_t r = 0; r < tile.rows; ++r) {
@@ -146,8 +264,11 @@ void attention_segment(const AttentionTile& tile, float* partials, float* scratc
         partial[1] = 0.0F;
         continue;
       }
-      attend(tile, tile.query + r * tile.query_stride + size_t{g} * tile.head_dim, begin, end,
-             partial, scratch);
+      std::memset(partial, 0, partial_floats(tile.head_dim) * sizeof(float));
+      const float* query = tile.query + r * tile.query_stride + size_t{g} * tile.head_dim;
+      const Row row{tile, begin, end, scratch + kSegmentTokens, scratch};
+      for (uint32_t d = 0; d < tile.head_dim; ++d) row.scaled[d] = query[d] * tile.scale;
+      Kv::attend(row, partial);
     }
   }
 }
@@ -193,9 +314,8 @@ const Ops& scalar_ops() {
       .geglu = geglu,
       .rotate = rotate,
       .rotate_halves = rotate_halves,
-      .store_key = store_key,
-      .store_value = store_value,
-      .attention_segment = attention_segment,
+      .kv_f16 = {store_key_f16, store_value_f16, attention_segment<Halves>},
+      .kv_int8 = {store_key_int8, store_value_int8, attention_segment<Integers>},
       .attention_merge = attention_merge,
       .attention_finish = attention_finish,
       .linear_f32 = linear_f32,

@@ -69,10 +69,10 @@ void CpuBackend::segment(const AttentionCall& call, const AttentionPlan::Piece& 
       .segment = index,
       .scale = call.layer.scale,
       .blocks = batch_.blocks(slice, pool.shape.windowed),
-      .keys = pool.keys<uint16_t>(call.layer.index, piece.kv_head),
-      .values = pool.values<uint16_t>(call.layer.index, piece.kv_head),
-      .block_stride = pool.layout.block_stride / sizeof(uint16_t)};
-  ops_.attention_segment(tile, partials, scratch);
+      .keys = pool.keys(call.layer.index, piece.kv_head),
+      .values = pool.values(call.layer.index, piece.kv_head),
+      .block_stride = pool.layout.block_stride};
+  ops_.kv(pool.shape.type).attention_segment(tile, partials, scratch);
 }
 
 void CpuBackend::attend(const AttentionCall& call, const AttentionPlan::Piece& piece,

@@ -139,7 +139,8 @@ Result<KvHandle> CpuBackend::allocate_kv(const KvShape& shape) {
       return Status(StatusCode::kResourceExhausted,
                     "no memory for " + std::to_string(bytes) + " bytes of attention scratch");
   }
-  return kv_pools_.add(shape, sizeof(uint16_t), buffers_);
+  TROUPE_ASSERT(shape.type != KvType::kF32, shape.layers);
+  return kv_pools_.add(shape, buffers_);
 }
 
 KvLayout CpuBackend::kv_layout(KvHandle kv) const {
@@ -184,6 +185,7 @@ void CpuBackend::rms_norm(Rows in, VectorHandle weight, float epsilon, Rows out)
 
 void CpuBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const AttentionLayer& layer) {
   const KvPool& pool = kv_pools_.get(kv);
+  const KvOps& kv_ops = ops_.kv(pool.shape.type);
   const uint32_t head_dim = pool.shape.head_dim;
   const HostRotations& rotations = batch_.rotations(layer.rope);
   const RopeTable& rope = rotations.rope();
@@ -206,14 +208,13 @@ void CpuBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv, const Atten
       float* key_row = key + size_t{r} * k.width;
       rotate_heads(query + size_t{r} * q.width, q.width);
       rotate_heads(key_row, k.width);
-      const size_t block =
-          batch_.block(r, pool.shape.windowed) * pool.layout.block_stride / sizeof(uint16_t);
+      const size_t block = batch_.block(r, pool.shape.windowed) * pool.layout.block_stride;
       const uint32_t token = batch_.position(r) % kBlockTokens;
       for (uint32_t h = 0; h < pool.shape.kv_heads; ++h) {
-        ops_.store_key(key_row + size_t{h} * head_dim, head_dim, token,
-                       pool.keys<uint16_t>(layer.index, h) + block);
-        ops_.store_value(value + size_t{r} * v.width + size_t{h} * head_dim, head_dim, token,
-                         pool.values<uint16_t>(layer.index, h) + block);
+        kv_ops.store_key(key_row + size_t{h} * head_dim, head_dim, token,
+                         pool.keys(layer.index, h) + block);
+        kv_ops.store_value(value + size_t{r} * v.width + size_t{h} * head_dim, head_dim, token,
+                           pool.values(layer.index, h) + block);
       }
     }
   });

@@ -1,7 +1,7 @@
 #pragma once
 // The backend of the host's processor: quantised linear layers with exact integer sums
-// (kernels/linear), all other operations by kernels/ops, KV in binary16. Its stream executes at
-// once, on the calling thread and a pool of helpers.
+// (kernels/linear), all other operations by kernels/ops, KV in binary16 or in 8 bits. Its stream
+// executes at once, on the calling thread and a pool of helpers.
 
 #include <cstdint>
 #include <memory>

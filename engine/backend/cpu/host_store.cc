@@ -145,14 +145,14 @@ const RopeTable& HostRopes::get(RopeHandle handle) const {
   return ropes_[handle.value - 1];
 }
 
-Result<KvHandle> HostKvPools::add(const KvShape& shape, uint32_t element_bytes,
-                                  HostBuffers& buffers) {
+Result<KvHandle> HostKvPools::add(const KvShape& shape, HostBuffers& buffers) {
   TROUPE_ASSERT(shape.layers > 0 && shape.kv_heads > 0 && shape.head_dim > 0 && shape.blocks > 0,
                 shape.layers, shape.kv_heads, shape.head_dim, shape.blocks);
   KvPool pool{.shape = shape, .layout = {}, .base = nullptr};
-  pool.layout.element_bytes = element_bytes;
-  pool.layout.head_bytes = uint64_t{kv_head_elements(shape.head_dim)} * element_bytes;
-  pool.layout.block_bytes = 2 * pool.layout.head_bytes * shape.kv_heads;
+  pool.layout.type = shape.type;
+  pool.layout.key_bytes = kv_key_bytes(shape.type, shape.head_dim);
+  pool.layout.value_bytes = kv_value_bytes(shape.type, shape.head_dim);
+  pool.layout.block_bytes = kv_block_bytes(shape.type, shape.kv_heads, shape.head_dim);
   // A block with all its layers: what is in use touches few pages, however many layers there are.
   pool.layout.layer_stride = pool.layout.block_bytes;
   pool.layout.block_stride = pool.layout.layer_stride * shape.layers;

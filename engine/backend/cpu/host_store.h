@@ -84,28 +84,26 @@ class HostRopes final {
   std::deque<RopeTable> ropes_;  // a batch refers to its tables
 };
 
-// One KV pool: its shape and, in elements of element_bytes, its strides.
+// One KV pool.
 struct KvPool {
   KvShape shape;
   KvLayout layout;
   std::byte* base = nullptr;
 
-  // Where a layer's keys of a kv head begin, in block 0; its values stand `value_offset` further.
-  template <class T>
-  [[nodiscard]] T* keys(uint32_t layer, uint32_t kv_head) const {
-    return reinterpret_cast<T*>(base + layer * layout.layer_stride + kv_head * layout.head_bytes);
+  // Where a layer's keys, or values, of a kv head begin in block 0.
+  [[nodiscard]] std::byte* keys(uint32_t layer, uint32_t kv_head) const {
+    return base + layer * layout.layer_stride + kv_head * layout.key_bytes;
   }
-  template <class T>
-  [[nodiscard]] T* values(uint32_t layer, uint32_t kv_head) const {
-    return reinterpret_cast<T*>(base + layer * layout.layer_stride + layout.block_bytes / 2 +
-                                kv_head * layout.head_bytes);
+  [[nodiscard]] std::byte* values(uint32_t layer, uint32_t kv_head) const {
+    return base + layer * layout.layer_stride + shape.kv_heads * layout.key_bytes +
+           kv_head * layout.value_bytes;
   }
 };
 
 class HostKvPools final {
  public:
-  [[nodiscard]] Result<KvHandle> add(const KvShape& shape, uint32_t element_bytes,
-                                     HostBuffers& buffers);
+  // Stored as `shape.type`.
+  [[nodiscard]] Result<KvHandle> add(const KvShape& shape, HostBuffers& buffers);
   [[nodiscard]] const KvPool& get(KvHandle handle) const;
   void copy_block(KvHandle handle, BlockIndex from, BlockIndex to) const;
 

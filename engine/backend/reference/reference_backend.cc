@@ -90,7 +90,9 @@ uint64_t ReferenceBackend::weight_bytes() const {
 }
 
 Result<KvHandle> ReferenceBackend::allocate_kv(const KvShape& shape) {
-  return kv_pools_.add(shape, sizeof(float), buffers_);
+  KvShape stored = shape;
+  stored.type = KvType::kF32;
+  return kv_pools_.add(stored, buffers_);
 }
 
 KvLayout ReferenceBackend::kv_layout(KvHandle kv) const {
@@ -221,12 +223,11 @@ void ReferenceBackend::rope_and_store(Rows q, Rows k, Rows v, KvHandle kv,
     for (uint32_t d = 0; d < k.width; d += head_dim)
       rotate(key + d, rotations.cosines(r), rotations.sines(r), rope.rotated_dim);
     const uint32_t token = batch_.position(r) % kBlockTokens;
-    const size_t block =
-        batch_.block(r, pool.shape.windowed) * pool.layout.block_stride / sizeof(float);
+    const size_t block = batch_.block(r, pool.shape.windowed) * pool.layout.block_stride;
     for (uint32_t h = 0; h < pool.shape.kv_heads; ++h) {
-      float* keys = pool.keys<float>(layer.index, h) + block;
-      float* values =
-          pool.values<float>(layer.index, h) + block + size_t{token} * padded_head(head_dim);
+      auto* keys = reinterpret_cast<float*>(pool.keys(layer.index, h) + block);
+      auto* values = reinterpret_cast<float*>(pool.values(layer.index, h) + block) +
+                     size_t{token} * padded_head(head_dim);
       for (uint32_t d = 0; d < head_dim; ++d) {
         keys[d * kBlockTokens + token] = key[h * head_dim + d];
         values[d] = value[h * head_dim + d];
@@ -251,8 +252,8 @@ void ReferenceBackend::attention(Rows q, KvHandle kv, const AttentionLayer& laye
         const size_t at = size_t{row} * q.width + size_t{head} * head_dim;
         const uint32_t end = batch_.position(row) + 1;
         attend({.query = buffers_.floats(q) + at,
-                .keys = pool.keys<float>(layer.index, head / group),
-                .values = pool.values<float>(layer.index, head / group),
+                .keys = reinterpret_cast<const float*>(pool.keys(layer.index, head / group)),
+                .values = reinterpret_cast<const float*>(pool.values(layer.index, head / group)),
                 .blocks = batch_.blocks(slice, pool.shape.windowed),
                 .block_stride = pool.layout.block_stride / sizeof(float),
                 .head_dim = head_dim,

@@ -197,7 +197,8 @@ struct Fixture {
             .block_bytes = kBlockBytes,
             .model = {},
             .window_layers = kv.windowed.layers,
-            .window = window};
+            .window = window,
+            .type = KvType::kF16};
   }
   SchedulerOptions scheduler(uint32_t step_tokens_max) const {
     SchedulerOptions options;
@@ -551,6 +552,27 @@ BOOST_AUTO_TEST_CASE(an_order_for_kv_of_another_model_is_refused_though_its_shap
   BOOST_REQUIRE(ended.size() == 1U);
   BOOST_TEST((ended[0].error.code() == StatusCode::kInvalidArgument));
   BOOST_TEST(ended[0].error.message().find("another") != std::string::npos);
+  BOOST_TEST(f.prefill->idle());
+}
+
+BOOST_AUTO_TEST_CASE(an_order_for_kv_stored_otherwise_is_refused_though_its_size_fits) {
+  Fixture f;
+  wire::Reserved order;
+  order.reply_to = "decode";
+  order.ticket.landing = 7;
+  order.tokens = Fixture::prompt(40);
+  order.layers = kLayers;
+  order.block_bytes = kBlockBytes;
+  order.kv_type = KvType::kInt8;
+  order.model = f.extent().model;
+  order.deadline = std::chrono::milliseconds(1000);
+  f.prefill->on_reserved(order);
+  const auto ended = f.outbox.take<wire::Prefilled>("decode");
+  BOOST_REQUIRE(ended.size() == 1U);
+  BOOST_TEST((ended[0].error.code() == StatusCode::kInvalidArgument));
+  BOOST_TEST(ended[0].error.message() ==
+             "the decode worker's KV is in int8, this worker's in f16: start both with the same "
+             "--kv-cache-dtype");
   BOOST_TEST(f.prefill->idle());
 }
 

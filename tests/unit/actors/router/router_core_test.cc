@@ -324,6 +324,48 @@ BOOST_AUTO_TEST_CASE(a_prefill_worker_of_another_model_is_never_named) {
   BOOST_TEST(f.rejected().size() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_worker_that_stores_kv_otherwise_than_its_models_others_is_refused) {
+  Fixture f;
+  f.beat(0);
+  wire::Heartbeat other = Fixture::heartbeat(1);
+  other.kv_type = KvType::kInt8;
+  other.model_name = "smol";
+  f.router.on_heartbeat(other);
+  const auto refused = f.outbox.take<wire::Refused>("w1");
+  BOOST_REQUIRE(refused.size() == 1U);
+  BOOST_TEST(refused[0].reason ==
+             "worker w1 stores KV of smol in int8, w0 in f16: start all workers of a model with "
+             "the same --kv-cache-dtype");
+  BOOST_TEST(f.router.health().workers.size() == 1U);
+  // That of another model is its own business.
+  other.model = "another";
+  f.router.on_heartbeat(other);
+  BOOST_TEST(f.router.health().workers.size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_model_changes_how_it_stores_kv_when_its_former_workers_are_gone) {
+  Fixture f;
+  wire::Heartbeat former = Fixture::heartbeat(0);
+  f.router.on_heartbeat(former);
+  wire::Heartbeat other = Fixture::heartbeat(1);
+  other.kv_type = KvType::kInt8;
+  f.router.on_heartbeat(other);
+  BOOST_TEST(f.outbox.take<wire::Refused>("w1").size() == 1U);
+  former.left = true;
+  f.router.on_heartbeat(former);
+  f.router.on_heartbeat(other);
+  BOOST_TEST(f.router.health().workers.back().accepting);
+  // Its next life at the old place has to follow.
+  former.left = false;
+  former.incarnation = 2;
+  f.router.on_heartbeat(former);
+  BOOST_TEST(f.outbox.take<wire::Refused>("w0").size() == 1U);
+  BOOST_TEST(!f.router.health().workers.front().accepting);
+  former.kv_type = KvType::kInt8;
+  f.router.on_heartbeat(former);
+  BOOST_TEST(f.router.health().workers.front().accepting);
+}
+
 BOOST_AUTO_TEST_CASE(a_worker_that_changes_its_model_in_one_life_is_refused) {
   Fixture f;
   f.beat(0);

@@ -63,7 +63,8 @@ Heartbeat full_heartbeat() {
           "digest",
           8192,
           full_load(),
-          "smol"};
+          "smol",
+          KvType::kF32};
 }
 
 WorkerStatus full_worker_status() {
@@ -120,7 +121,8 @@ std::vector<Message> every_message() {
                    12288,
                    "digest",
                    15,
-                   512},
+                   512,
+                   KvType::kInt8},
           Prefilled{0xfedcba9876543210,
                     {StatusCode::kUnavailable, "the device failed", ""},
                     32,

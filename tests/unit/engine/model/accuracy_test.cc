@@ -24,7 +24,7 @@ constexpr double kPerplexityRatioMax = 0.006;
 // A model that gives the logits of all positions of a window, some rows at a time.
 class Scorer {
  public:
-  Scorer(const GgufFile& file, std::unique_ptr<Backend> backend)
+  Scorer(const GgufFile& file, std::unique_ptr<Backend> backend, KvType kv_type)
       : backend_(std::move(backend)),
         description_(must(read_model(file))),
         model_(must(DecoderModel::load(file, description_, *backend_))),
@@ -32,7 +32,8 @@ class Scorer {
         kv_(must(backend_->allocate_kv({.layers = description_.config.layers,
                                         .kv_heads = description_.config.kv_heads,
                                         .head_dim = description_.config.head_size,
-                                        .blocks = kWindowMax / kBlockTokens}))),
+                                        .blocks = kWindowMax / kBlockTokens,
+                                        .type = kv_type}))),
         host_(must(backend_->allocate(uint64_t{kLogitsRows} * vocab() * sizeof(float),
                                       MemoryKind::kHostPinned))) {
     for (uint32_t b = 0; b < kWindowMax / kBlockTokens; ++b) blocks_.emplace_back(b);
@@ -149,15 +150,16 @@ Tokens evaluation_tokens(const GgufFile& file) {
 
 // The first `count` tokens of the text in windows of `window`, of each the positions from `first`
 // on.
-void check_accuracy(const char* model, size_t count, uint32_t window, uint32_t first) {
+void check_accuracy(const char* model, KvType kv_type, size_t count, uint32_t window,
+                    uint32_t first) {
   const auto file = must(GgufFile::open(model));
   const Tokens tokens = evaluation_tokens(*file);
   BOOST_REQUIRE_MESSAGE(tokens.size() >= count, "tests/golden/eval_text holds "
                                                     << tokens.size() << " tokens, " << count
                                                     << " are needed");
   const CpuIsa isa = detect_best_cpu_isa();
-  Scorer fast(*file, cpu_backend(2, isa));
-  Scorer exact(*file, std::make_unique<ReferenceBackend>(2, isa));
+  Scorer fast(*file, cpu_backend(2, isa), kv_type);
+  Scorer exact(*file, std::make_unique<ReferenceBackend>(2, isa), KvType::kF32);
   ThreadPool pool(2);
   Sums sums;
   for (size_t begin = 0; begin < count; begin += window)
@@ -169,23 +171,32 @@ void check_accuracy(const char* model, size_t count, uint32_t window, uint32_t f
     return std::exp(loss / static_cast<double>(sums.scored));
   };
   const double ratio = perplexity(sums.fast_loss) / perplexity(sums.exact_loss) - 1.0;
-  BOOST_TEST_MESSAGE(fast.name() << " against " << exact.name() << " over " << sums.positions
-                                 << " tokens: mean KL divergence " << divergence << ", perplexity "
-                                 << perplexity(sums.fast_loss) << " against "
-                                 << perplexity(sums.exact_loss) << " (" << 100 * ratio
-                                 << " %), same top token " << 100.0 * sums.same_top / sums.positions
-                                 << " %");
+  BOOST_TEST_MESSAGE(fast.name() << ", KV in " << to_string(kv_type) << ", against " << exact.name()
+                                 << " over " << sums.positions << " tokens: mean KL divergence "
+                                 << divergence << ", perplexity " << perplexity(sums.fast_loss)
+                                 << " against " << perplexity(sums.exact_loss) << " ("
+                                 << 100 * ratio << " %), same top token "
+                                 << 100.0 * sums.same_top / sums.positions << " %");
   BOOST_TEST(divergence >= 0.0);
   BOOST_TEST(divergence <= kDivergenceMax);
   BOOST_TEST(std::abs(ratio) <= kPerplexityRatioMax);
 }
 
 BOOST_AUTO_TEST_CASE(the_fast_path_predicts_what_fp32_predicts) {
-  check_accuracy(kSmolLm2, 6000, 512, 0);
+  check_accuracy(kSmolLm2, KvType::kF16, 6000, 512, 0);
 }
 
 BOOST_AUTO_TEST_CASE(the_fast_path_predicts_what_fp32_predicts_with_the_traits_of_gemma) {
-  check_accuracy(kGemma3, 3072, 768, 640);  // a large vocabulary: some beyond the window
+  check_accuracy(kGemma3, KvType::kF16, 3072, 768,
+                 640);  // a large vocabulary: some beyond the window
+}
+
+BOOST_AUTO_TEST_CASE(kv_in_8_bits_predicts_what_fp32_predicts) {
+  check_accuracy(kSmolLm2, KvType::kInt8, 6000, 512, 0);
+}
+
+BOOST_AUTO_TEST_CASE(kv_in_8_bits_predicts_what_fp32_predicts_with_the_traits_of_gemma) {
+  check_accuracy(kGemma3, KvType::kInt8, 3072, 768, 640);
 }
 
 }  // namespace

@@ -79,42 +79,53 @@ std::vector<TinyModelOptions> model_table() {
   return table;
 }
 
-constexpr ExecutorLimits kLimits{.step_tokens_max = 64, .kv_blocks = 128, .logits_rows_max = 3};
+constexpr KvType kTypes[] = {KvType::kF16, KvType::kInt8};
 
-BOOST_AUTO_TEST_CASE(tokens_and_log_probabilities_do_not_depend_on_how_they_are_computed) {
-  for (const TinyModelOptions& options : model_table()) {
-    const std::string bytes = make_tiny_model(options);
-    const auto file = parse(bytes);
-    LoadedModel scalar(*file, cpu_backend(1, CpuIsa::kScalar), kLimits);
-    const std::vector<Tokens> prompts = random_prompts(6, 60, scalar.description.config.vocab);
-    const GenerateOptions alone{
-        .output_tokens = 10, .together = 1, .temperature = 0.8F, .score_prompt = true};
-    const Generated expected = generate(*scalar.executor, prompts, alone);
-    const auto compare = [&](LoadedModel& model, GenerateOptions how, const std::string& what) {
-      how.output_tokens = alone.output_tokens;
-      how.temperature = alone.temperature;
-      how.score_prompt = true;
-      check_same(generate(*model.executor, prompts, how), expected, what);
-    };
-    for (CpuIsa isa : kCpuIsas) {
-      if (!supports(isa)) continue;
-      for (uint32_t threads : {1U, 3U}) {
-        LoadedModel model(*file, cpu_backend(threads, isa), kLimits);
-        const std::string name = std::string(model.backend->description());
-        compare(model, {.together = 1}, name + " alone");
-        compare(model, {}, name + " together");
-        for (uint32_t chunk : {1U, 7U, 33U})
-          compare(model, {.chunk = chunk, .together = 4}, name + " in chunks");
+ExecutorLimits limits_with(KvType type) {
+  return {.step_tokens_max = 64, .kv_blocks = 128, .kv_type = type, .logits_rows_max = 3};
+}
+
+void check_tokens(const TinyModelOptions& options, KvType type) {
+  const std::string bytes = make_tiny_model(options);
+  const auto file = parse(bytes);
+  LoadedModel scalar(*file, cpu_backend(1, CpuIsa::kScalar), limits_with(type));
+  const std::vector<Tokens> prompts = random_prompts(6, 60, scalar.description.config.vocab);
+  const GenerateOptions alone{
+      .output_tokens = 10, .together = 1, .temperature = 0.8F, .score_prompt = true};
+  const Generated expected = generate(*scalar.executor, prompts, alone);
+  const auto compare = [&](LoadedModel& model, GenerateOptions how, const std::string& what) {
+    how.output_tokens = alone.output_tokens;
+    how.temperature = alone.temperature;
+    how.score_prompt = true;
+    check_same(generate(*model.executor, prompts, how), expected, what);
+  };
+  for (CpuIsa isa : kCpuIsas) {
+    if (!supports(isa)) continue;
+    for (uint32_t threads : {1U, 3U}) {
+      if (type != KvType::kF16 && threads == 1) continue;  // for the sake of time
+      LoadedModel model(*file, cpu_backend(threads, isa), limits_with(type));
+      const std::string name =
+          std::string(model.backend->description()) + ", " + std::string(to_string(type));
+      compare(model, {.together = 1}, name + " alone");
+      compare(model, {}, name + " together");
+      for (uint32_t chunk : {7U, 1U, 33U}) {
+        compare(model, {.chunk = chunk, .together = 4}, name + " in chunks");
+        if (type != KvType::kF16) break;
       }
     }
   }
 }
 
-void check_long_sequences(TinyModelOptions tiny) {
+BOOST_AUTO_TEST_CASE(tokens_and_log_probabilities_do_not_depend_on_how_they_are_computed) {
+  for (const KvType type : kTypes)
+    for (const TinyModelOptions& options : model_table()) check_tokens(options, type);
+}
+
+void check_long_sequences(TinyModelOptions tiny, KvType type) {
   tiny.context_length = 1024;
   const std::string bytes = make_tiny_model(tiny);
   const auto file = parse(bytes);
-  const ExecutorLimits limits{.step_tokens_max = 600, .kv_blocks = 128};
+  const ExecutorLimits limits{.step_tokens_max = 600, .kv_blocks = 128, .kv_type = type};
   std::vector<Tokens> prompts = random_prompts(2, 60, 256);
   prompts[0].resize(530, 9);
   LoadedModel scalar(*file, cpu_backend(1, CpuIsa::kScalar), limits);
@@ -141,13 +152,14 @@ void check_long_sequences(TinyModelOptions tiny) {
 }
 
 BOOST_AUTO_TEST_CASE(long_sequences_cross_segments_with_the_same_bits) {
-  check_long_sequences({});
+  for (const KvType type : kTypes) check_long_sequences({}, type);
 }
 
 BOOST_AUTO_TEST_CASE(long_sequences_leave_windows_behind_with_the_same_bits) {
-  for (uint32_t window : {15U, 100U, 300U})
-    check_long_sequences(
-        {.architecture = "gemma3", .layers = 3, .window = window, .global_every = 3});
+  for (const KvType type : kTypes)
+    for (uint32_t window : {15U, 100U, 300U})
+      check_long_sequences(
+          {.architecture = "gemma3", .layers = 3, .window = window, .global_every = 3}, type);
 }
 
 // What rounding may do. Activations are rounded to steps of peak / 2047 per row: an error of
@@ -163,9 +175,10 @@ BOOST_AUTO_TEST_CASE(log_probabilities_stay_close_to_the_fp32_reference) {
   for (const TinyModelOptions& options : model_table()) {
     const std::string bytes = make_tiny_model(options);
     const auto file = parse(bytes);
-    LoadedModel fast(*file, cpu_backend(2, detect_best_cpu_isa()), kLimits);
+    const ExecutorLimits limits = limits_with(KvType::kF16);
+    LoadedModel fast(*file, cpu_backend(2, detect_best_cpu_isa()), limits);
     LoadedModel reference(*file, std::make_unique<ReferenceBackend>(2, detect_best_cpu_isa()),
-                          kLimits);
+                          limits);
     const std::vector<Tokens> prompts = random_prompts(4, 60, fast.description.config.vocab);
     const GenerateOptions score{.output_tokens = 1, .score_prompt = true};
     const Generated a = generate(*fast.executor, prompts, score);

@@ -289,9 +289,11 @@ BOOST_AUTO_TEST_CASE(memory_is_told_before_it_is_taken) {
   TinyModel tiny;
   const ModelConfig& config = tiny.loaded.description.config;
   // 2 layers, 2 kv heads of 8 padded to 16 dims, 16 tokens, keys and values, 2 bytes each.
-  BOOST_TEST(Executor::block_bytes(config) == 2U * 2U * 16U * 16U * 2U * 2U);
+  BOOST_TEST(Executor::block_bytes(config, KvType::kF16) == 2U * 2U * 16U * 16U * 2U * 2U);
   const KvLayout layout = tiny.loaded.backend->kv_layout(tiny.loaded.executor->kv().all);
-  BOOST_TEST(Executor::block_bytes(config) == layout.block_bytes * config.layers);
+  BOOST_TEST(Executor::block_bytes(config, layout.type) == layout.block_bytes * config.layers);
+  // Half of it, and 16 scales of 4 bytes for each of the runs.
+  BOOST_TEST(Executor::block_bytes(config, KvType::kInt8) == 2U * 2U * (16U * 16U + 64U) * 2U);
   BOOST_TEST(Executor::workspace_bytes(config, kLimits) > 4U * 4U * config.vocab);
 }
 

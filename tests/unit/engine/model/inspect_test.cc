@@ -42,9 +42,10 @@ BOOST_AUTO_TEST_CASE(the_text_tells_metadata_tensors_totals_numbers_and_memory) 
   BOOST_TEST(has_line(text, "  heads               4 (2 for keys and values) of 8"));
   BOOST_TEST(has_line(text, "  rotary embedding    8 dimensions, base 10000"));
   BOOST_TEST(has_line(text, "  output layer        the embedding table"));
-  BOOST_TEST(has_line(text, "  KV cache per token               128 bytes (f16)"));
-  BOOST_TEST(has_line(text, "  KV cache per block of 16 tokens  2.0 KiB"));
-  BOOST_TEST(has_line(text, "  KV cache of one full context     32.0 KiB"));
+  BOOST_TEST(
+      has_line(text, "  KV cache per token               256 bytes (f16)  160 bytes (int8)"));
+  BOOST_TEST(has_line(text, "  KV cache per block of 16 tokens  4.0 KiB          2.5 KiB"));
+  BOOST_TEST(has_line(text, "  KV cache of one full context     64.0 KiB         40.0 KiB"));
 }
 
 BOOST_AUTO_TEST_CASE(a_model_that_cannot_be_served_is_described_with_the_reason) {

@@ -173,12 +173,15 @@ BOOST_AUTO_TEST_CASE(llama3_scaling_from_metadata_stretches_only_long_wavelength
 
 BOOST_AUTO_TEST_CASE(the_memory_estimate_counts_keys_and_values_of_all_layers) {
   const Loaded loaded = load(tiny_model_writer({}));
-  const MemoryEstimate memory = estimate_memory(*loaded.file, loaded.model.config, 2);
+  const MemoryEstimate memory = estimate_memory(*loaded.file, loaded.model.config, KvType::kF16);
   uint64_t bytes = 0;
   for (const GgufTensor& tensor : loaded.file->tensors()) bytes += tensor.bytes;
   BOOST_TEST(memory.weight_bytes == bytes);
-  BOOST_TEST(memory.kv_bytes_per_token == 2U * 2 * 16 * 2);
+  // 2 layers, keys and values of 2 heads, of 8 dims padded to 16, 2 bytes each.
+  BOOST_TEST(memory.kv_bytes_per_token == 2U * 2 * 2 * 16 * 2);
   BOOST_TEST(memory.kv_bytes_per_block == 16 * memory.kv_bytes_per_token);
+  const MemoryEstimate small = estimate_memory(*loaded.file, loaded.model.config, KvType::kInt8);
+  BOOST_TEST(small.kv_bytes_per_token == 2U * 2 * 2 * (16 + 4));
 }
 
 BOOST_AUTO_TEST_CASE(random_weights_of_every_type_have_the_asked_size) {

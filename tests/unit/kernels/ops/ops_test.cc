@@ -173,30 +173,98 @@ BOOST_AUTO_TEST_CASE(rope_frequencies_apply_linear_scale_and_factors) {
   BOOST_TEST(scaled[1] == plain[1] * 0.25 / 8.0);
 }
 
+// One head's runs of keys and values, filled with something else before.
+struct Runs {
+  std::vector<std::byte> key, value;
+
+  Runs(const Ops& ops, KvType type, const std::vector<float>& x, uint32_t token)
+      : key(kv_key_bytes(type, head_dim(x)), std::byte{0x12}),
+        value(kv_value_bytes(type, head_dim(x)), std::byte{0x12}) {
+    ops.kv(type).store_key(x.data(), head_dim(x), token, key.data());
+    ops.kv(type).store_value(x.data(), head_dim(x), token, value.data());
+  }
+  static uint32_t head_dim(const std::vector<float>& x) { return static_cast<uint32_t>(x.size()); }
+};
+
+constexpr uint32_t kHeadDims[] = {8, 16, 24, 33, 47, 64, 80, 128, 256};
+
+// The same bytes everywhere; those that are no element's, padding's of values nor scale's as
+// before.
+void check_same_runs(KvType type, const std::vector<float>& x, uint32_t token) {
+  const Runs expected(scalar_ops(), type, x, token);
+  for (CpuIsa isa : vector_isas()) {
+    const Runs runs(ops_for(isa), type, x, token);
+    BOOST_TEST((runs.key == expected.key), to_string(type) << " keys of " << x.size());
+    BOOST_TEST((runs.value == expected.value), to_string(type) << " values of " << x.size());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(stored_keys_and_values_are_rounded_and_saturated_alike_everywhere) {
-  for (uint32_t head_dim : {8U, 16U, 24U, 64U, 80U, 128U}) {
+  for (const uint32_t head_dim : kHeadDims) {
     Random random(head_dim);
     std::vector<float> x = random.floats(head_dim, 4.0F);
     x[0] = 1e9F, x[1] = -1e9F, x[2] = std::numeric_limits<float>::infinity(), x[3] = 65519.0F;
     x[4] = std::numeric_limits<float>::quiet_NaN(), x[5] = 1e-8F, x[6] = -3e-8F, x[7] = 6e-5F;
     for (uint32_t token : {0U, 7U, 15U}) {
-      const std::vector<uint16_t> old(kv_head_elements(head_dim), 0x1234);
-      std::vector<uint16_t> key = old, value = old;
-      scalar_ops().store_key(x.data(), head_dim, token, key.data());
-      scalar_ops().store_value(x.data(), head_dim, token, value.data());
-      BOOST_TEST(f16_to_f32(key[token]) == 65504.0F);
-      BOOST_TEST(f16_to_f32(key[16 + token]) == -65504.0F);
-      BOOST_TEST(std::isnan(f16_to_f32(key[4 * 16 + token])));
-      BOOST_TEST(f16_to_f32(value[token * padded_head(head_dim) + 2]) == 65504.0F);
-      for (CpuIsa isa : vector_isas()) {
-        std::vector<uint16_t> key2 = old, value2 = old;
-        ops_for(isa).store_key(x.data(), head_dim, token, key2.data());
-        ops_for(isa).store_value(x.data(), head_dim, token, value2.data());
-        BOOST_TEST((key2 == key));
-        BOOST_TEST((value2 == value));
+      check_same_runs(KvType::kF16, x, token);
+      const Runs runs(scalar_ops(), KvType::kF16, x, token);
+      const auto key = [&](uint32_t dim) {
+        return stored_key(KvType::kF16, runs.key.data(), head_dim, token, dim);
+      };
+      BOOST_TEST(key(0) == 65504.0F);
+      BOOST_TEST(key(1) == -65504.0F);
+      BOOST_TEST(std::isnan(key(4)));
+      BOOST_TEST(stored_value(KvType::kF16, runs.value.data(), head_dim, token, 2) == 65504.0F);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(eight_bits_are_off_by_half_a_step_at_most_and_the_same_everywhere) {
+  for (const uint32_t head_dim : kHeadDims) {
+    for (const float magnitude : {1e-12F, 0.03F, 4.0F, 60000.0F}) {
+      Random random(head_dim);
+      const std::vector<float> x = random.floats(head_dim, magnitude);
+      for (uint32_t token : {0U, 7U, 15U}) {
+        check_same_runs(KvType::kInt8, x, token);
+        const Runs runs(scalar_ops(), KvType::kInt8, x, token);
+        for (uint32_t d = 0; d < head_dim; ++d) {
+          const uint32_t group = d / kInt8KeyGroup * kInt8KeyGroup;
+          const double key_step =
+              peak_of(&x[group], std::min(kInt8KeyGroup, head_dim - group)) / 127.0;
+          const double value_step = peak_of(x.data(), head_dim) / 127.0;
+          const float key = stored_key(KvType::kInt8, runs.key.data(), head_dim, token, d);
+          const float value = stored_value(KvType::kInt8, runs.value.data(), head_dim, token, d);
+          BOOST_TEST_REQUIRE(std::abs(double{key} - x[d]) <= 0.5001 * key_step);
+          BOOST_TEST_REQUIRE(std::abs(double{value} - x[d]) <= 0.5001 * value_step);
+        }
       }
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(eight_bits_saturate_round_ties_to_even_and_know_zero_from_nan) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto stored = [](std::vector<float> row) {  // as values of a head of 40, with its scale
+    row.resize(40, 0.0F);
+    for (uint32_t token : {0U, 9U}) check_same_runs(KvType::kInt8, row, token);
+    const Runs runs(scalar_ops(), KvType::kInt8, row, 9);
+    std::vector<float> out = {scale_at(runs.value.data(), 40, 9)};
+    for (uint32_t d = 0; d < 4; ++d)
+      out.push_back(
+          static_cast<float>(read_at<int8_t>(runs.value.data(), int8_value_place(d, 9, 48))));
+    return out;
+  };
+  using Row = std::vector<float>;
+  BOOST_TEST((stored({127.0F, -127.0F, 126.5F, -126.5F}) == Row{1, 127, -127, 126, -126}));
+  BOOST_TEST((stored({254.0F, 1.0F, 3.0F, -5.0F}) == Row{2, 127, 0, 2, -2}));
+  BOOST_TEST((stored({infinity, -1e9F, 0.0F, 65504.0F}) == Row{65504.0F / 127, 127, -127, 0, 127}));
+  BOOST_TEST((stored({0.0F, -0.0F, 1e-30F, -1e-25F}) == Row{0, 0, 0, 0, 0}));
+  BOOST_TEST((stored({kStepsPeakMin, -kStepsPeakMin, 0.0F, 0.0F}) ==
+              Row{kStepsPeakMin / 127, 127, -127, 0, 0}));
+  const Row bad = stored({1.0F, nan, infinity, -2.0F});
+  BOOST_TEST(std::isnan(bad[0]));
+  BOOST_TEST((Row{bad.begin() + 1, bad.end()} == Row{0, 0, 0, 0}));
 }
 
 BOOST_AUTO_TEST_CASE(plain_linear_layers_are_bit_equal_for_any_number_of_rows) {

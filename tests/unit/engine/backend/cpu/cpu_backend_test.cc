@@ -345,7 +345,7 @@ BOOST_AUTO_TEST_CASE(fused_linear_layers_give_what_their_parts_give) {
 }
 
 // Two sequences, one of them in two batches, against attention without any cache.
-BOOST_AUTO_TEST_CASE(attention_reads_what_earlier_batches_stored_and_copied_blocks_serve_as_well) {
+void check_attention(KvType type, double tolerance) {
   constexpr uint32_t kDim = 24, kKvHeads = 2, kHeads = 6, kTokens = 37, kLayers = 2;
   const std::vector<float> q = random_floats(kTokens * kHeads * kDim, 1.0F, 5);
   const std::vector<float> k = random_floats(kTokens * kKvHeads * kDim, 1.0F, 6);
@@ -355,15 +355,18 @@ BOOST_AUTO_TEST_CASE(attention_reads_what_earlier_batches_stored_and_copied_bloc
     Device device(*backend);
     const RopeHandle rope =
         backend->make_rope({.head_dim = kDim, .rotated_dim = 16, .base = 10000.0}).value();
-    const KvHandle kv =
-        backend
-            ->allocate_kv({.layers = kLayers, .kv_heads = kKvHeads, .head_dim = kDim, .blocks = 8})
-            .value();
+    const KvHandle kv = backend
+                            ->allocate_kv({.layers = kLayers,
+                                           .kv_heads = kKvHeads,
+                                           .head_dim = kDim,
+                                           .blocks = 8,
+                                           .type = type})
+                            .value();
     const AttentionLayer layer{
         .index = 1, .rope = rope, .scale = 1.0F / std::sqrt(static_cast<float>(kDim))};
     const KvLayout layout = backend->kv_layout(kv);
-    BOOST_TEST(layout.head_bytes == 16U * 32U * layout.element_bytes);
-    BOOST_TEST(layout.block_bytes == 2U * kKvHeads * layout.head_bytes);
+    BOOST_TEST(layout.key_bytes == kv_key_bytes(layout.type, kDim));
+    BOOST_TEST(layout.block_bytes == kKvHeads * (layout.key_bytes + layout.value_bytes));
     BOOST_TEST(layout.layer_stride == layout.block_bytes);
     BOOST_TEST(layout.block_stride == kLayers * layout.layer_stride);
     std::vector<BlockIndex> blocks = {BlockIndex(5), BlockIndex(2), BlockIndex(7)};
@@ -394,8 +397,13 @@ BOOST_AUTO_TEST_CASE(attention_reads_what_earlier_batches_stored_and_copied_bloc
     pass(18, kTokens);
     results.push_back(std::move(out));
   }
-  BOOST_TEST((results[0] == results[1]));     // cpu: to the bit
-  check_close(results[0], results[2], 2e-3);  // KV in binary16: 2^-11 of values up to 1
+  BOOST_TEST((results[0] == results[1]));  // cpu: to the bit
+  check_close(results[0], results[2], tolerance);
+}
+
+BOOST_AUTO_TEST_CASE(attention_reads_what_earlier_batches_stored_and_copied_blocks_serve_as_well) {
+  check_attention(KvType::kF16, 2e-3);   // 2^-11 of values up to 1
+  check_attention(KvType::kInt8, 1e-2);  // half a step of 1 / 127, and scores' errors
 }
 
 }  // namespace

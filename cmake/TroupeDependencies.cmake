@@ -12,6 +12,7 @@ find_package(Boost 1.81 REQUIRED COMPONENTS unit_test_framework)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(UCX REQUIRED IMPORTED_TARGET ucx)
 
 # CAF 0.17 ships neither a CMake package nor a pkg-config file.

@@ -7,6 +7,11 @@ namespace {
 void add_compute_settings(Settings& settings, EngineOptions& options) {
   settings.add({.name = "threads", .help = "Threads that compute; 0: one per core", .most = 1024},
                &options.threads);
+  settings.add({.name = "numa-node",
+                .help = "Memory node (NUMA) whose cores and memory to use; -1: any",
+                .least = -1,
+                .most = 4095},
+               &options.numa_node);
   settings.add({.name = "backend",
                 .help = "cpu, or reference: plain fp32, the slow yardstick",
                 .choices = {"cpu", "reference"}},

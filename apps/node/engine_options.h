@@ -18,6 +18,7 @@ struct EngineOptions {
   std::string model_path;
   std::string backend = "cpu";        // or "reference": plain fp32, slow, the yardstick
   uint32_t threads = 0;               // 0: one per core that the process may use
+  int32_t numa_node = -1;             // to stay on with threads and memory; -1: anywhere
   std::string cpu_features = "auto";  // or a name of kernels/cpu/isa.h
   uint64_t kv_memory_mib = 0;         // 0: a quarter of the available memory, at most 4 GiB …
   uint32_t kv_memory_parts = 1;       // … divided by this: the models of one process

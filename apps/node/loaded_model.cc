@@ -11,6 +11,7 @@
 #include "apps/node/isa_choice.h"
 #include "base/os/entropy.h"
 #include "base/os/memory.h"
+#include "base/os/numa.h"
 #include "engine/backend/cpu/cpu_backend.h"
 #include "engine/backend/reference/reference_backend.h"
 #include "engine/model/model_digest.h"
@@ -41,6 +42,8 @@ LoadProgress progress_line() {
 
 Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const EngineOptions& options,
                                                        const Clock& clock) {
+  if (options.numa_node >= 0)
+    TROUPE_RETURN_IF_ERROR(stay_on_numa_node(static_cast<uint32_t>(options.numa_node)));
   std::unique_ptr<LoadedModel> loaded(new LoadedModel());
   TROUPE_ASSIGN_OR_RETURN(loaded->kv_type_, kv_type_of(options.kv_cache_dtype, options.backend));
   TROUPE_RETURN_IF_ERROR(loaded->open(options));

@@ -131,6 +131,7 @@ class LocalProcesses {
     add("--join", router);
     for (const std::string& name : names_[model]) add("--served-model-name", name);
     add("--threads", std::to_string(options_.worker_threads));
+    if (engine.numa_node >= 0) add("--numa-node", std::to_string(engine.numa_node));
     add("--backend", engine.backend);
     add("--cpu-features", engine.cpu_features);
     add("--kv-memory-mib", std::to_string(engine.kv_memory_mib));

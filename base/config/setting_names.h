@@ -47,6 +47,7 @@ inline constexpr auto kSettingNames = std::to_array<std::string_view>({
     "metrics-host",
     "metrics-port",
     "model",
+    "numa-node",
     "open-paths",
     "output-tokens",
     "peer-timeout-ms",

@@ -137,6 +137,15 @@ class LifecycleTest(unittest.TestCase):
         self.assert_error(run, "memory")
         self.assertRegex(run.stdout + run.stderr, r"\d")
 
+    def test_a_server_stays_on_a_memory_node_that_is_there(self):
+        run = start_that_fails("serve", MODEL_FILE, "--port", free_port(), "--numa-node", 4000)
+        self.assert_error(run, "no memory node 4000")
+        before = os.sched_getaffinity(0)
+        with Server("--numa-node", 0) as server:
+            server.complete("Here", max_tokens=4)
+            stays_on = os.sched_getaffinity(server.process.pid)
+            self.assertTrue(stays_on and stays_on <= before, stays_on)
+
     def test_misspelt_and_impossible_flags_are_refused(self):
         for flags in (["--prot", "8080"], ["--port", "x"], ["--port", "70000"], ["--port", "-1"],
                       ["--threads", "-1"], ["--threads", "1000000"], ["--cpu-features", "sse9"],

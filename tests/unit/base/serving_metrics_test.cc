@@ -50,6 +50,22 @@ BOOST_AUTO_TEST_CASE(a_count_shows_on_the_page) {
   BOOST_TEST(page.find("finished_reason=\"stop\",model_name=\"m\"} 1") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(how_kv_is_kept_is_told_of_models_that_keep_some_and_disturbs_no_other_family) {
+  ModelMetrics models;
+  models.add("a", "small").describe_kv(16, 77, "int8");
+  models.add("b", "none").generation_tokens.Increment();
+  models.add("c", "large").describe_kv(16, 5, "f16");
+  const std::string page = models.serialize();
+  const auto says = [&](const std::string& line) { return page.find(line) != std::string::npos; };
+  BOOST_TEST(
+      says("vllm:cache_config_info{block_size=\"16\",cache_dtype=\"int8\",engine=\"0\","
+           "model_name=\"small\",num_gpu_blocks=\"77\"} 1\n"));
+  BOOST_TEST(
+      says("cache_dtype=\"f16\",engine=\"0\",model_name=\"large\",num_gpu_blocks=\"5\"} 1\n"));
+  BOOST_TEST(!says("cache_dtype=\"\""));
+  BOOST_TEST(says("vllm:generation_tokens_total{engine=\"0\",model_name=\"none\"} 1\n"));
+}
+
 BOOST_AUTO_TEST_CASE(a_model_that_becomes_known_later_names_every_sample) {
   ServingMetrics metrics("");
   metrics.generation_tokens.Increment();

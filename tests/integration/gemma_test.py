@@ -122,7 +122,8 @@ class GemmaTest(unittest.TestCase):
             {"prompt": STORY * 36, "temperature": 0, "ignore_eos": True},
             {"prompt": "Or else: " + STORY * 36, "temperature": 0, "ignore_eos": True})]
         expected = one_by_one(self.server, requests)
-        flags = ["--max-step-tokens", 256, "--kv-blocks", 77, "--kv-window-blocks", 150]
+        flags = ["--max-step-tokens", 256, "--step-time-ms", 0, "--kv-blocks", 77,
+                 "--kv-window-blocks", 150]
         with Server(*flags, model=GEMMA) as server:
             self.assertEqual(together(server, requests), expected)
             self.assertGreater(server.metric("vllm:num_preemptions_total"), 0)

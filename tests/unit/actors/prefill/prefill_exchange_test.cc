@@ -191,6 +191,19 @@ struct Fixture {
         if (pool.layers > 0) transport.unregister_memory(pool.memory);
     }
   }
+  // What a decode worker with the same model and KV orders.
+  wire::Reserved order_that_fits() const {
+    wire::Reserved order;
+    order.reply_to = "decode";
+    order.ticket.landing = 7;
+    order.tokens = prompt(40);
+    order.layers = kLayers;
+    order.block_bytes = kBlockBytes;
+    order.kv_type = extent().type;
+    order.model = extent().model;
+    order.deadline = std::chrono::milliseconds(1000);
+    return order;
+  }
   KvExtent extent() const {
     const WorkerKv& kv = decode_half.device.kv;
     return {.layers = kv.all.layers,
@@ -521,13 +534,8 @@ BOOST_AUTO_TEST_CASE(an_unreachable_prefill_worker_is_no_reason_to_wait) {
 
 BOOST_AUTO_TEST_CASE(an_order_for_kv_of_another_shape_is_refused_with_both) {
   Fixture f;
-  wire::Reserved order;
-  order.reply_to = "decode";
-  order.ticket.landing = 7;
-  order.tokens = Fixture::prompt(40);
+  wire::Reserved order = f.order_that_fits();
   order.layers = kLayers + 1;
-  order.block_bytes = kBlockBytes;
-  order.deadline = std::chrono::milliseconds(1000);
   f.prefill->on_reserved(order);
   const auto ended = f.outbox.take<wire::Prefilled>("decode");
   BOOST_REQUIRE(ended.size() == 1U);
@@ -539,14 +547,8 @@ BOOST_AUTO_TEST_CASE(an_order_for_kv_of_another_shape_is_refused_with_both) {
 
 BOOST_AUTO_TEST_CASE(an_order_for_kv_of_another_model_is_refused_though_its_shape_fits) {
   Fixture f;
-  wire::Reserved order;
-  order.reply_to = "decode";
-  order.ticket.landing = 7;
-  order.tokens = Fixture::prompt(40);
-  order.layers = kLayers;
-  order.block_bytes = kBlockBytes;
+  wire::Reserved order = f.order_that_fits();
   order.model = "another";
-  order.deadline = std::chrono::milliseconds(1000);
   f.prefill->on_reserved(order);
   const auto ended = f.outbox.take<wire::Prefilled>("decode");
   BOOST_REQUIRE(ended.size() == 1U);
@@ -557,15 +559,8 @@ BOOST_AUTO_TEST_CASE(an_order_for_kv_of_another_model_is_refused_though_its_shap
 
 BOOST_AUTO_TEST_CASE(an_order_for_kv_stored_otherwise_is_refused_though_its_size_fits) {
   Fixture f;
-  wire::Reserved order;
-  order.reply_to = "decode";
-  order.ticket.landing = 7;
-  order.tokens = Fixture::prompt(40);
-  order.layers = kLayers;
-  order.block_bytes = kBlockBytes;
+  wire::Reserved order = f.order_that_fits();
   order.kv_type = KvType::kInt8;
-  order.model = f.extent().model;
-  order.deadline = std::chrono::milliseconds(1000);
   f.prefill->on_reserved(order);
   const auto ended = f.outbox.take<wire::Prefilled>("decode");
   BOOST_REQUIRE(ended.size() == 1U);
